@@ -1,0 +1,1 @@
+"""The Deformable Graph Transformer."""

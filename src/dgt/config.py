@@ -1,0 +1,238 @@
+"""All settings, once: flags, TOML files and saved runs come from these dataclasses."""
+
+import dataclasses
+import json
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from dgt.errors import InputError, nearest
+
+CRITERIA = ("bfs", "ppr", "similarity")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceConfig:
+    """NodeSort: how each node's sequences of other nodes are made."""
+
+    criteria: tuple[str, ...] | None = None
+    """Sorting criteria, from bfs, ppr and similarity. Unset: all three for dgt, bfs for dgt-light."""
+    length: int = 64
+    """Nodes kept of each sequence (L), the base node first."""
+    ppr_alpha: float = 0.15
+    """Teleport probability of the personalized PageRank."""
+    ppr_tolerance: float = 1e-6
+    """Residual per edge at which the PageRank push stops; smaller is more exact and slower."""
+
+    def __post_init__(self) -> None:
+        _require("length", self.length, self.length >= 1, "at least 1")
+        _require("ppr_alpha", self.ppr_alpha, 0 < self.ppr_alpha < 1, "between 0 and 1")
+        _require("ppr_tolerance", self.ppr_tolerance, self.ppr_tolerance > 0, "above 0")
+        if self.criteria is not None:
+            _require("criteria", self.criteria, len(self.criteria) > 0, "at least one criterion")
+            for criterion in self.criteria:
+                if criterion not in CRITERIA:
+                    raise InputError(
+                        f"criteria: unknown criterion {criterion!r}; {nearest(criterion, CRITERIA)}"
+                    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodingConfig:
+    """Positional encoding: the graph's structure, added to the features."""
+
+    encoding: Literal["katz", "none"] = "katz"
+    """Positional encoding."""
+    katz_order: int = 2
+    """Longest path counted (the K of the Katz sum)."""
+    katz_beta: float = 0.5
+    """Weight of a path for each further edge."""
+    katz_scaling: Literal["sum", "l2", "none"] = "l2"
+    """Each Katz row is divided by its sum, its L2 norm, or not."""
+    anchors: int = 4096
+    """Anchors N': the nodes of highest degree, all nodes where there are no more than this."""
+
+    def __post_init__(self) -> None:
+        _require("katz_order", self.katz_order, self.katz_order >= 1, "at least 1")
+        _require("katz_beta", self.katz_beta, self.katz_beta > 0, "above 0")
+        _require("anchors", self.anchors, self.anchors >= 1, "at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The network."""
+
+    model: Literal["dgt", "dgt-light"] = "dgt"
+    """dgt attends over several criteria, dgt-light over one."""
+    hidden_channels: int = 64
+    """Channels C of every node."""
+    blocks: int = 1
+    """Deformable attention blocks."""
+    heads: int = 4
+    """Attention heads M for each criterion."""
+    keys: int = 4
+    """Keys K for each head."""
+    interpolation: Literal["rbf", "bilinear"] = "rbf"
+    """Kernel that reads a sequence at a fractional position."""
+    gamma: float = 4.0
+    """Bandwidth of the rbf kernel."""
+    epsilon: float = 4.0
+    """Half width at which the rbf kernel is cut off."""
+    normalize: bool = True
+    """Divide the kernel's weights by their sum."""
+    norm: Literal["layer", "batch", "none"] = "layer"
+    """Norm before each attention and each MLP, and inside the Katz MLP."""
+    mlp_ratio: float = 1.0
+    """Width of a block's MLP, as a multiple of the hidden channels; 0: no MLP."""
+    dropout: float = 0.5
+    """Dropout of hidden channels."""
+    input_dropout: float = 0.5
+    """Dropout of the features."""
+    encoding_dropout: float = 0.5
+    """Dropout of the positional encoding's columns."""
+
+    def __post_init__(self) -> None:
+        for name in ("hidden_channels", "blocks", "heads", "keys"):
+            value = getattr(self, name)
+            _require(name, value, value >= 1, "at least 1")
+        _require(
+            "hidden_channels",
+            self.hidden_channels,
+            self.hidden_channels % self.heads == 0,
+            f"a multiple of heads ({self.heads})",
+        )
+        _require("gamma", self.gamma, self.gamma >= 0.01, "at least 0.01")
+        _require("epsilon", self.epsilon, self.epsilon >= 1, "at least 1")
+        _require("mlp_ratio", self.mlp_ratio, self.mlp_ratio >= 0, "at least 0")
+        for name in ("dropout", "input_dropout", "encoding_dropout"):
+            value = getattr(self, name)
+            _require(name, value, 0 <= value < 1, "at least 0 and below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """The training loop and the split it trains on."""
+
+    lr: float = 0.01
+    """Learning rate of Adam."""
+    weight_decay: float = 5e-4
+    """Weight decay of Adam."""
+    epochs: int = 1000
+    """Epochs at most."""
+    patience: int = 100
+    """Epochs without a better validation accuracy after which training stops."""
+    seed: int = 0
+    """Seed of the initial weights and of dropout."""
+    splits: Literal["auto", "given", "published", "random"] = "auto"
+    """Where train, val and test nodes come from. auto: the graph's own or published ones, if any,
+    else random: 48/32/20 per cent of each class."""
+    split: int | None = None
+    """Which published split, or the seed of the random one. Unset: follows the seed."""
+
+    def __post_init__(self) -> None:
+        _require("lr", self.lr, self.lr > 0, "above 0")
+        _require("weight_decay", self.weight_decay, self.weight_decay >= 0, "at least 0")
+        for name in ("epochs", "patience"):
+            value = getattr(self, name)
+            _require(name, value, value >= 1, "at least 1")
+        _require("seed", self.seed, self.seed >= 0, "at least 0")
+        if self.split is not None:
+            _require("split", self.split, self.split >= 0, "at least 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Everything that, with a graph, decides a run."""
+
+    sequences: SequenceConfig = field(default_factory=SequenceConfig)
+    encoding: EncodingConfig = field(default_factory=EncodingConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        given = self.sequences.criteria
+        if self.model.model == "dgt-light" and given is not None and len(given) != 1:
+            raise InputError(f"criteria: dgt-light takes one criterion, got {', '.join(given)}")
+
+    @property
+    def criteria(self) -> tuple[str, ...]:
+        """The criteria in use: those given, or the model's own."""
+        if self.sequences.criteria is not None:
+            return self.sequences.criteria
+        return CRITERIA[:1] if self.model.model == "dgt-light" else CRITERIA
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """One table a dataclass, settings that are unset left out."""
+        return {
+            table: {k: v for k, v in values.items() if v is not None}
+            for table, values in dataclasses.asdict(self).items()
+        }
+
+    def to_toml(self) -> str:
+        tables = (
+            [f"[{table}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items()), ""]
+            for table, values in self.to_dict().items()
+        )
+        return "\n".join(line for lines in tables for line in lines)
+
+    @classmethod
+    def from_dict(cls, tables: dict[str, Any], place: str = "settings") -> "Config":
+        """The reverse of :meth:`to_dict`; ``place`` names the source in error messages."""
+        parts = {f.name: f.default_factory for f in dataclasses.fields(cls)}
+        made = {}
+        for table, values in tables.items():
+            if table not in parts:
+                raise InputError(f"{place}: unknown table [{table}]; {nearest(table, parts)}")
+            if not isinstance(values, dict):
+                raise InputError(f"{place}: [{table}] must be a table, got {values!r}")
+            made[table] = _part(parts[table], values, f"{place}: [{table}]")
+        return cls(**made)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file of settings."""
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a TOML file: {error}") from None
+
+
+def _part(part: Any, values: dict[str, Any], place: str) -> Any:
+    """One of the dataclasses from a TOML table, each value checked against its field's type."""
+    types = {f.name: f.type for f in dataclasses.fields(part)}
+    arguments = {}
+    for name, value in values.items():
+        if name not in types:
+            raise InputError(f"{place}: unknown setting {name!r}; {nearest(name, types)}")
+        arguments[name] = _typed(types[name], value, f"{place} {name}")
+    try:
+        return part(**arguments)
+    except InputError as error:
+        raise InputError(f"{place} {error}") from None
+
+
+def _typed(kind: Any, value: Any, place: str) -> Any:
+    choices = getattr(kind, "__args__", None)
+    if getattr(kind, "__origin__", None) is Literal:
+        if value not in choices:
+            raise InputError(f"{place}: {value!r} is not one of {', '.join(choices)}")
+        return value
+    if str(kind).startswith("tuple"):
+        if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
+            raise InputError(f"{place}: expected a list of names, got {value!r}")
+        return tuple(value)
+    wanted: tuple[type, ...] = choices or (kind,)
+    if float in wanted:
+        wanted += (int,)
+    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
+        raise InputError(f"{place}: expected {wanted[0].__name__}, got {value!r}")
+    return float(value) if float in wanted else value
+
+
+def _require(name: str, value: Any, met: bool, expected: str) -> None:
+    if not met:
+        raise InputError(f"{name}: got {value!r}, expected {expected}")
