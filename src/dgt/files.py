@@ -1,0 +1,52 @@
+"""Files are written whole or not at all: beside the target first, then renamed over it."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from dgt.errors import InputError
+
+
+def write_atomically(path: Path | str, write: Callable[[Path], None]) -> None:
+    """Writes a file so that no reader, and no crash, ever meets half of it.
+
+    Args:
+        path: The file to make or replace. Missing parent folders are made.
+        write: Writes the content to the path it is given, which lies in the folder of
+            :obj:`path`, is new, and has the same extension.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise InputError(f"{path}: cannot write here: it is not a regular file")
+    beside = target.with_name(f".{target.stem}.{secrets.token_hex(6)}.part{target.suffix}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write(beside)
+        _sync(beside)
+        os.replace(beside, target)
+    except OSError as error:
+        raise InputError(f"{path}: cannot write: {error.strerror or error}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+    # Some file systems cannot fsync a folder; the rename is atomic there all the same.
+    with contextlib.suppress(OSError):
+        _sync(target.parent)
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Writes :obj:`text` as UTF-8, atomically."""
+
+    def write(beside: Path) -> None:
+        beside.write_bytes(text.encode())
+
+    write_atomically(path, write)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
