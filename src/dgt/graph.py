@@ -40,4 +40,5 @@ def to_torch(matrix: scipy.sparse.csr_array) -> Tensor:
             torch.from_numpy(matrix.indices.astype(np.int64)),
             torch.from_numpy(matrix.data.astype(np.float32)),
             matrix.shape,
+            check_invariants=True,
         )
