@@ -1,12 +1,24 @@
-"""Files are written whole or not at all: beside the target first, then renamed over it."""
+"""Where files go, and how: whole or not at all, written beside the target, then renamed."""
 
 import contextlib
 import os
 import secrets
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from dgt.errors import InputError
+
+
+def cache_folder() -> Path:
+    """``DGT_CACHE``, or the folder ``dgt`` where this platform keeps its caches."""
+    given = os.environ.get("DGT_CACHE")
+    if given:
+        return Path(given).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "dgt"
+    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "dgt"
 
 
 def write_atomically(path: Path | str, write: Callable[[Path], None]) -> None:
