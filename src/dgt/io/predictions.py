@@ -1,0 +1,47 @@
+"""Predictions to a file that other tools read."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from dgt.errors import InputError
+from dgt.files import write_atomically
+
+
+def write_predictions(
+    path: Path | str,
+    ids: Sequence[str | int],
+    predictions: Sequence[str],
+    probabilities: Sequence[float],
+) -> None:
+    """Writes a row a node with the columns ``id``, ``prediction`` and ``probability``.
+
+    Args:
+        path: A ``.csv`` or ``.parquet`` file.
+        ids: The user's own ids.
+        predictions: The name of each node's most likely class.
+        probabilities: The probability of that class.
+    """
+    path = Path(path)
+    check_predictions_path(path)
+    own: list[str | int] = list(ids)
+    if not all(isinstance(i, int) for i in own):
+        own = [str(i) for i in own]
+    table = pa.table(
+        {
+            "id": pa.array(own, pa.int64() if own and isinstance(own[0], int) else pa.string()),
+            "prediction": pa.array(list(predictions), pa.string()),
+            "probability": pa.array(probabilities, pa.float64()),
+        }
+    )
+    write = pa.csv.write_csv if path.suffix == ".csv" else pa.parquet.write_table
+    write_atomically(path, lambda beside: write(table, beside))
+
+
+def check_predictions_path(path: Path | str) -> None:
+    """Refuses a path that :func:`write_predictions` cannot take, before any work is done."""
+    if Path(path).suffix not in (".csv", ".parquet"):
+        raise InputError(f"{path}: cannot write predictions here, expected a .csv or .parquet file")

@@ -1,0 +1,143 @@
+"""CSV and Parquet files to columns, with the place of every cell for error messages."""
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from dgt.errors import InputError, nearest
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of equal length, and where they came from."""
+
+    name: str
+    """The file, as error messages call it."""
+    columns: dict[str, pa.ChunkedArray]
+    place: Callable[[int], str]
+    """The place of a row, counted from 0, as the user counts: "row 7"."""
+    typed: bool
+    """Whether the source tells numbers from text: Parquet does, CSV does not."""
+
+    def error(self, row: int, column: str, value: object, expected: str) -> InputError:
+        found = "nothing" if value is None or value == "" else repr(value)
+        return InputError(
+            f"{self.name}: {self.place(row)}, column {column!r}: got {found}, expected {expected}"
+        )
+
+
+def read_table(path: Path, text: tuple[str, ...], required: tuple[str, ...]) -> Table:
+    """Reads a CSV or a Parquet file.
+
+    Args:
+        path: The file; its extension decides.
+        text: Columns of a CSV file that stay as written; the others become numbers if they can.
+        required: Columns that must be there.
+    """
+    try:
+        return _csv(path, text, required) if path.suffix == ".csv" else _parquet(path, required)
+    except (pa.ArrowException, OSError) as error:
+        kind = "CSV" if path.suffix == ".csv" else "Parquet"
+        raise InputError(f"{path}: not a readable {kind} file: {_line(error)}") from None
+
+
+def _csv(path: Path, text: tuple[str, ...], required: tuple[str, ...]) -> Table:
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            header = next(csv.reader(file), [])
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(f"{path}: not a CSV file: expected text in UTF-8") from None
+    _check_header(path, header, required)
+    try:
+        table = pa.csv.read_csv(
+            path,
+            # Labels and ids may hold line breaks in quotes.
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                column_types={name: pa.string() for name in text},
+                null_values=[""],
+                strings_can_be_null=False,
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise _explain(path, len(header)) or error from None
+    columns = dict(zip(header, table.columns, strict=True))
+    return Table(str(path), columns, lambda row: f"row {_line_number(path, row)}", typed=False)
+
+
+def _parquet(path: Path, required: tuple[str, ...]) -> Table:
+    with pa.parquet.ParquetFile(path) as file:
+        _check_header(path, file.schema_arrow.names, required)
+        table = file.read()
+    columns = dict(zip(table.column_names, table.columns, strict=True))
+    return Table(str(path), columns, lambda row: f"row {row + 1}", typed=True)
+
+
+def _check_header(path: Path, header: list[str], required: tuple[str, ...]) -> None:
+    if not header:
+        raise InputError(f"{path}: empty file, expected the columns {', '.join(required)}")
+    for position, name in enumerate(header, start=1):
+        if name == "" or name.startswith("__index_level_"):
+            raise InputError(
+                f"{path}: column {position} has no name of its own; if it is an index that pandas "
+                "wrote, write the file with index=False"
+            )
+        if name in header[: position - 1]:
+            raise InputError(f"{path}: two columns are called {name!r}, expected one")
+    for name in required:
+        if name not in header:
+            found = ", ".join(repr(h) for h in header[:8]) + (", ..." if len(header) > 8 else "")
+            raise InputError(f"{path}: no column {name!r}, found {found}; {nearest(name, header)}")
+
+
+def _line_number(path: Path, row: int) -> int:
+    """The line of the file on which a data row begins: the header is line 1. Found by reading
+    again, since rows span lines where quoted cells do, and empty lines are no rows."""
+    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader = csv.reader(file)
+        start = count = 0
+        for cells in reader:
+            if cells:
+                if count == row + 1:
+                    return start + 1
+                count += 1
+            start = reader.line_num
+    return row + 2
+
+
+def _explain(path: Path, width: int) -> InputError | None:
+    """What is wrong with a CSV file that could not be parsed."""
+    line = 0
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            for cells in reader:
+                if cells and len(cells) != width:
+                    return InputError(
+                        f"{path}: row {line + 1}: got {len(cells)} cells, expected {width}"
+                    )
+                line = reader.line_num
+    except UnicodeDecodeError:
+        return InputError(f"{path}: {_not_utf8(path)}, expected text in UTF-8")
+    except csv.Error as error:
+        return InputError(f"{path}: row {line + 1}: {error}")
+    return None
+
+
+def _not_utf8(path: Path) -> str:
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                return f"row {number}: got the byte 0x{line[error.start]:02x}"
+    return "not UTF-8"
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
