@@ -2,10 +2,11 @@
 
 import dataclasses
 import json
+import math
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 from dgt.errors import InputError, nearest
 
@@ -17,7 +18,8 @@ class SequenceConfig:
     """NodeSort: how each node's sequences of other nodes are made."""
 
     criteria: tuple[str, ...] | None = None
-    """Sorting criteria, from bfs, ppr and similarity. Unset: all three for dgt, bfs for dgt-light."""
+    """Sorting criteria, from bfs, ppr and similarity. Unset: all three for dgt, bfs for
+    dgt-light."""
     length: int = 64
     """Nodes kept of each sequence (L), the base node first."""
     ppr_alpha: float = 0.15
@@ -102,7 +104,7 @@ class ModelConfig:
             self.hidden_channels % self.heads == 0,
             f"a multiple of heads ({self.heads})",
         )
-        _require("gamma", self.gamma, self.gamma >= 0.01, "at least 0.01")
+        _require("gamma", self.gamma, self.gamma >= 0.1, "at least 0.1")
         _require("epsilon", self.epsilon, self.epsilon >= 1, "at least 1")
         _require("mlp_ratio", self.mlp_ratio, self.mlp_ratio >= 0, "at least 0")
         for name in ("dropout", "input_dropout", "encoding_dropout"):
@@ -121,7 +123,8 @@ class TrainConfig:
     epochs: int = 1000
     """Epochs at most."""
     patience: int = 100
-    """Epochs without a better validation accuracy after which training stops."""
+    """Epochs without a better validation accuracy (or an equal one at a lower loss) after which
+    training stops."""
     seed: int = 0
     """Seed of the initial weights and of dropout."""
     splits: Literal["auto", "given", "published", "random"] = "auto"
@@ -136,9 +139,14 @@ class TrainConfig:
         for name in ("epochs", "patience"):
             value = getattr(self, name)
             _require(name, value, value >= 1, "at least 1")
-        _require("seed", self.seed, self.seed >= 0, "at least 0")
+        _require("seed", self.seed, 0 <= self.seed < 2**63, "at least 0 and below 2**63")
         if self.split is not None:
             _require("split", self.split, self.split >= 0, "at least 0")
+
+    @property
+    def split_index(self) -> int:
+        """The split in use: the one given, or the seed's."""
+        return self.seed if self.split is None else self.split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,15 +187,52 @@ class Config:
     @classmethod
     def from_dict(cls, tables: dict[str, Any], place: str = "settings") -> "Config":
         """The reverse of :meth:`to_dict`; ``place`` names the source in error messages."""
-        parts = {f.name: f.default_factory for f in dataclasses.fields(cls)}
         made = {}
-        for table, values in tables.items():
-            if table not in parts:
-                raise InputError(f"{place}: unknown table [{table}]; {nearest(table, parts)}")
-            if not isinstance(values, dict):
-                raise InputError(f"{place}: [{table}] must be a table, got {values!r}")
-            made[table] = _part(parts[table], values, f"{place}: [{table}]")
+        for table, values in check_tables(tables, place).items():
+            try:
+                made[table] = PARTS[table](**values)
+            except InputError as error:
+                raise InputError(f"{place}: [{table}] {error}") from None
         return cls(**made)
+
+    def replace(self, **settings: Any) -> "Config":
+        """A copy with other values for some settings, whichever part they belong to."""
+        tables: dict[str, dict[str, Any]] = {}
+        for name, value in settings.items():
+            if name not in TABLES:
+                raise InputError(f"unknown setting {name!r}; {nearest(name, TABLES)}")
+            part = PARTS[TABLES[name]]
+            tables.setdefault(TABLES[name], {})[name] = _typed(_types(part)[name], value, name)
+        parts = {t: dataclasses.replace(getattr(self, t), **v) for t, v in tables.items()}
+        return dataclasses.replace(self, **parts)
+
+
+PARTS: dict[str, Any] = {
+    "sequences": SequenceConfig,
+    "encoding": EncodingConfig,
+    "model": ModelConfig,
+    "train": TrainConfig,
+}
+TABLES = {f.name: table for table, part in PARTS.items() for f in dataclasses.fields(part)}
+
+
+def check_tables(tables: dict[str, Any], place: str) -> dict[str, dict[str, Any]]:
+    """The settings of a TOML file, each known by name and of its field's type."""
+    checked: dict[str, dict[str, Any]] = {}
+    for table, values in tables.items():
+        if table not in PARTS:
+            raise InputError(f"{place}: unknown table [{table}]; {nearest(table, PARTS)}")
+        if not isinstance(values, dict):
+            raise InputError(f"{place}: [{table}] must be a table, got {values!r}")
+        types = _types(PARTS[table])
+        checked[table] = {}
+        for name, value in values.items():
+            if name not in types:
+                raise InputError(
+                    f"{place}: [{table}] unknown setting {name!r}; {_like(name, table)}"
+                )
+            checked[table][name] = _typed(types[name], value, f"{place}: [{table}] {name}")
+    return checked
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -197,42 +242,52 @@ def read_toml(path: Path) -> dict[str, Any]:
             return tomllib.load(file)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a TOML file: {error}") from None
 
 
-def _part(part: Any, values: dict[str, Any], place: str) -> Any:
-    """One of the dataclasses from a TOML table, each value checked against its field's type."""
-    types = {f.name: f.type for f in dataclasses.fields(part)}
-    arguments = {}
-    for name, value in values.items():
-        if name not in types:
-            raise InputError(f"{place}: unknown setting {name!r}; {nearest(name, types)}")
-        arguments[name] = _typed(types[name], value, f"{place} {name}")
-    try:
-        return part(**arguments)
-    except InputError as error:
-        raise InputError(f"{place} {error}") from None
+def read_preset(name: str) -> dict[str, Any]:
+    """The tables of one of the settings files that come with the package."""
+    presets = {path.stem: path for path in (Path(__file__).parent / "presets").glob("*.toml")}
+    if name not in presets:
+        raise InputError(f"unknown preset {name!r}; {nearest(name, presets)}")
+    return read_toml(presets[name])
+
+
+def _types(part: Any) -> dict[str, Any]:
+    return {f.name: f.type for f in dataclasses.fields(part)}
+
+
+def _like(name: str, table: str) -> str:
+    """Where a setting that is not of this table belongs, or what it may have been meant to be."""
+    if name in TABLES:
+        return f"it belongs to [{TABLES[name]}]"
+    return nearest(name, _types(PARTS[table]))
 
 
 def _typed(kind: Any, value: Any, place: str) -> Any:
-    choices = getattr(kind, "__args__", None)
-    if getattr(kind, "__origin__", None) is Literal:
+    """``value`` as the field type ``kind`` has it: a Literal, or types, perhaps None among them."""
+    choices = get_args(kind) or (kind,)
+    if get_origin(kind) is Literal:
         if value not in choices:
             raise InputError(f"{place}: {value!r} is not one of {', '.join(choices)}")
         return value
-    if str(kind).startswith("tuple"):
+    if value is None and type(None) in choices:
+        return None
+    wanted = choices[0]
+    if get_origin(wanted) is tuple:
         if not isinstance(value, (list, tuple)) or not all(isinstance(v, str) for v in value):
             raise InputError(f"{place}: expected a list of names, got {value!r}")
         return tuple(value)
-    wanted: tuple[type, ...] = choices or (kind,)
-    if float in wanted:
-        wanted += (int,)
-    if not isinstance(value, wanted) or (isinstance(value, bool) and bool not in wanted):
-        raise InputError(f"{place}: expected {wanted[0].__name__}, got {value!r}")
-    return float(value) if float in wanted else value
+    # Python takes True for the number 1; a setting does not.
+    accepted = (int, float) if wanted is float else wanted
+    if not isinstance(value, accepted) or (isinstance(value, bool) and wanted is not bool):
+        raise InputError(f"{place}: expected {wanted.__name__}, got {value!r}")
+    return wanted(value)
 
 
 def _require(name: str, value: Any, met: bool, expected: str) -> None:
-    if not met:
+    if not met or (isinstance(value, float) and not math.isfinite(value)):
         raise InputError(f"{name}: got {value!r}, expected {expected}")

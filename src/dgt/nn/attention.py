@@ -1,0 +1,113 @@
+"""Deformable Graph Attention."""
+
+import torch
+from torch import Tensor, nn
+
+from dgt.nn import interpolation, kernels
+from dgt.nn.interpolation import Kernel
+
+
+class DeformableGraphAttention(nn.Module):
+    r"""Deformable Graph Attention (DGA) from the `"Deformable Graph Transformer"
+    <https://arxiv.org/abs/2206.14337>`_ paper:
+
+    .. math::
+        \mathrm{DGA}(\mathbf{z}_q, \{S_{\pi q}\}) = \sum_{\pi \in \Pi} \sum_{m=1}^M
+        \mathbf{W}_{\pi m} \left[ \sum_{k=1}^K \mathbf{A}_{\pi mqk} \cdot
+        \mathbf{W}'_{\pi m} \tilde{S}_{\pi q}(\Delta p_{\pi mqk}) \right], \qquad
+        \tilde{S}_{\pi q}(p) = \sum_i g(p, i) \cdot S_{\pi q}[i]
+
+    For each node :math:`q`, criterion :math:`\pi` and head :math:`m`, the keys stand in the
+    sequence :math:`S_{\pi q}` of :math:`n_{\pi q}` nodes at the positions :math:`\Delta p_{\pi mqk} =
+    (n_{\pi q} - 1) \cdot \mathrm{sigmoid}(\theta^{\mathrm{off}}(\mathbf{z}_q))`. They are read
+    through the kernel :math:`g` and mixed by :math:`\mathbf{A}`, the softmax over the K keys of a
+    linear function of :math:`\mathbf{z}_q`.
+
+    Args:
+        channels: Size of each node's representation.
+        criteria: Number of criteria T.
+        heads: Number of heads M for each criterion; divides ``channels``.
+        keys: Number of keys K for each head.
+        kernel: The interpolation kernel g.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        *,
+        criteria: int = 3,
+        heads: int = 4,
+        keys: int = 4,
+        kernel: Kernel | None = None,
+    ) -> None:
+        super().__init__()
+        if channels % heads:
+            raise ValueError(f"channels ({channels}) must be a multiple of heads ({heads})")
+        self.channels = channels
+        self.criteria = criteria
+        self.heads = heads
+        self.keys = keys
+        self.kernel = kernel or Kernel()
+        self.values = nn.Linear(channels, criteria * channels)
+        self.offsets = nn.Linear(channels, criteria * heads * keys)
+        self.attention = nn.Linear(channels, criteria * heads * keys)
+        self.out = nn.Linear(criteria * channels, channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Values and output as in a Transformer; keys spread evenly over the sequence, the same
+        for every node, and equally attended."""
+        for linear in (self.values, self.out):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        for linear in (self.offsets, self.attention):
+            nn.init.zeros_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        share = (torch.arange(self.heads * self.keys) + 0.5) / (self.heads * self.keys)
+        with torch.no_grad():
+            self.offsets.bias.copy_(torch.logit(share).repeat(self.criteria))
+
+    def sample(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Offsets (as a share of the sequence) and attention of all keys.
+
+        Returns:
+            Two tensors of shape ``(N, T, M, K)``.
+        """
+        shape = (-1, self.criteria, self.heads, self.keys)
+        offsets = torch.sigmoid(self.offsets(z)).view(shape)
+        attention = torch.softmax(self.attention(z).view(shape), dim=-1)
+        return offsets, attention
+
+    def forward(self, z: Tensor, sequences: Tensor) -> Tensor:
+        """
+        Args:
+            z: Shape: ``(N, C)``.
+            sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, N, L)``.
+
+        Returns:
+            Shape: ``(N, C)``.
+        """
+        if sequences.dim() != 3 or sequences.size(0) != self.criteria:
+            shape = tuple(sequences.shape)
+            raise ValueError(f"sequences must have the shape ({self.criteria}, N, L), got {shape}")
+        values = self.values(z).view(-1, self.criteria, self.heads, self.channels // self.heads)
+        offsets, attention = self.sample(z)
+        attend = kernels if z.is_cpu else interpolation
+        out = attend.deformable_attention(values, sequences, offsets, attention, self.kernel)
+        return self.out(out.flatten(1))
+
+    def weights(self, z: Tensor, sequences: Tensor) -> Tensor:
+        r"""The attention on each position of each node's sequences,
+        :math:`w_i = \sum_k \mathbf{A}_{\pi mqk} \cdot g(\Delta p_{\pi mqk}, i)`.
+
+        Returns:
+            Shape: ``(N, T, M, L)``.
+        """
+        return interpolation.position_weights(sequences, *self.sample(z), self.kernel)
+
+    def __repr__(self) -> str:
+        path = "fused (numba)" if self.out.weight.is_cpu else "reference"
+        return (
+            f"{type(self).__name__}({self.channels}, criteria={self.criteria}, heads={self.heads}, "
+            f"keys={self.keys}, kernel={self.kernel}, path={path!r})"
+        )

@@ -1,0 +1,119 @@
+"""Deformable attention as one operator, ``torch.ops.dgt.deformable_attention``.
+
+The operator takes and gives what :func:`dgt.nn.interpolation.deformable_attention` does, with the
+kernel spelled out as numbers. Its backward pass is an operator too, so that autograd,
+``torch.compile`` and ``torch.library.opcheck`` can work with both.
+"""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from torch import Tensor
+
+from dgt.nn.interpolation import Kernel
+from dgt.nn.kernels import cpu
+
+
+def deformable_attention(
+    values: Tensor, sequences: Tensor, offsets: Tensor, attention: Tensor, kernel: Kernel
+) -> Tensor:
+    """:func:`dgt.nn.interpolation.deformable_attention`, fused; float32 and float64 on the CPU."""
+    return _forward(
+        values,
+        sequences,
+        offsets,
+        attention,
+        kernel.interpolation == "bilinear",
+        kernel.gamma,
+        kernel.epsilon,
+        kernel.normalize,
+    )
+
+
+@torch.library.custom_op("dgt::deformable_attention", mutates_args=(), device_types="cpu")
+def _forward(
+    values: Tensor,
+    sequences: Tensor,
+    offsets: Tensor,
+    attention: Tensor,
+    bilinear: bool,
+    gamma: float,
+    epsilon: float,
+    normalize: bool,
+) -> Tensor:
+    out = torch.empty(offsets.shape[:3] + values.shape[3:], dtype=values.dtype)
+    kernels, arguments = _prepare(values, bilinear, gamma, epsilon, normalize, planes=1)
+    arrays = (x.detach().contiguous().numpy() for x in (values, sequences, offsets, attention))
+    if not kernels.forward(*arrays, *arguments, out.numpy().ravel()):
+        raise IndexError(f"sequences name a node that is not among the {values.size(0)} values")
+    return out
+
+
+@torch.library.custom_op("dgt::deformable_attention_backward", mutates_args=(), device_types="cpu")
+def _backward(
+    grad: Tensor,
+    values: Tensor,
+    sequences: Tensor,
+    offsets: Tensor,
+    attention: Tensor,
+    bilinear: bool,
+    gamma: float,
+    epsilon: float,
+    normalize: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (values, offsets, attention)]
+    kernels, arguments = _prepare(values, bilinear, gamma, epsilon, normalize, planes=2)
+    arrays = (x.detach().contiguous().numpy() for x in (values, sequences, offsets, attention))
+    kernels.backward(
+        *arrays, *arguments, grad.contiguous().numpy().ravel(), *(x.numpy() for x in grads)
+    )
+    return grads[0], grads[1], grads[2]
+
+
+def _prepare(
+    values: Tensor, bilinear: bool, gamma: float, epsilon: float, normalize: bool, planes: int
+) -> tuple[cpu.Kernels, tuple[Any, ...]]:
+    """The compiled passes for such values, and the arguments that follow the arrays."""
+    N, T, M, D = values.shape
+    threads = min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)
+    numba.set_num_threads(threads)
+    real: Any = np.dtype(str(values.dtype).removeprefix("torch.")).type
+    half_width = 1.0 if bilinear else epsilon
+    reach = math.ceil(half_width)
+    table = np.exp(-(np.arange(1 - reach, 1 + reach, dtype=np.float64) ** 2) / gamma)
+    # From numpy, which asks the system for huge pages: rows are read at random.
+    room = np.empty((min(threads, T * M), planes, N, D), real)
+    kernels = cpu.kernels(D, 2 * reach, bilinear, real)
+    return kernels, (real(gamma), real(half_width), normalize, table.astype(real), room)
+
+
+@_forward.register_fake
+def _(values: Tensor, sequences: Tensor, offsets: Tensor, attention: Tensor, *_: Any) -> Tensor:
+    return values.new_empty(offsets.shape[:3] + values.shape[3:])
+
+
+@_backward.register_fake
+def _(
+    grad: Tensor, values: Tensor, sequences: Tensor, offsets: Tensor, attention: Tensor, *_: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    return (
+        values.new_empty(values.shape),
+        offsets.new_empty(offsets.shape),
+        attention.new_empty(attention.shape),
+    )
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:4])
+    ctx.kernel = inputs[4:]
+
+
+def _autograd(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    values, offsets, attention = _backward(grad, *ctx.saved_tensors, *ctx.kernel)
+    return values, None, offsets, attention, None, None, None, None
+
+
+_forward.register_autograd(_autograd, setup_context=_setup_context)

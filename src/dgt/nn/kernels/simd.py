@@ -1,0 +1,115 @@
+"""The two inner loops over rows of a plane, written in vector instructions.
+
+Numba leaves a loop over the channels of a head to LLVM's vectorizer, which often gives it up, not
+knowing whether source and target overlap. Here a row of ``D`` channels is one LLVM vector, and sums
+stay in registers.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+# Products and sums may be fused and reordered.
+FLAGS = ("reassoc", "contract", "nsz")
+
+
+def row_loops(D: int) -> tuple[Any, Any]:
+    """``gather_sum`` and ``dot_scatter`` for rows of ``D`` channels.
+
+    ``gather_sum(plane, rows, weights, size, out, start)``:
+    out[start:start + D] = Σ_i weights[i] · plane[rows[i]], over i < size.
+
+    ``dot_scatter(plane, rows, weights, size, upstream, start, dots, grad_plane)``:
+    with u = upstream[start:start + D], dots[i] = u · plane[rows[i]] and
+    grad_plane[rows[i]] += weights[i] · u, for each i < size in this order.
+
+    ``plane`` and ``grad_plane`` are contiguous ``(N, D)``, all others contiguous and flat.
+    """
+
+    @intrinsic
+    def gather_sum(
+        _: Any, plane: Any, rows: Any, weights: Any, size: Any, out: Any, start: Any
+    ) -> Any:
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            code = _Code(context, builder, signature, args, D)
+            total = cgutils.alloca_once_value(builder, code.splat(code.real(0.0)))
+            with cgutils.for_range(builder, args[3]) as loop:
+                row = code.load_row(0, code.row_start(1, loop.index))
+                weight = code.splat(builder.load(code.item(2, loop.index)))
+                product = builder.fmul(weight, row, flags=FLAGS)
+                builder.store(builder.fadd(builder.load(total), product, flags=FLAGS), total)
+            code.store_row(builder.load(total), 4, args[5])
+            return context.get_dummy_value()
+
+        return types.void(plane, rows, weights, size, out, start), build
+
+    @intrinsic
+    def dot_scatter(
+        _: Any, plane: Any, rows: Any, weights: Any, size: Any,
+        upstream: Any, start: Any, dots: Any, grad_plane: Any,
+    ) -> Any:  # fmt: skip
+        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            code = _Code(context, builder, signature, args, D)
+            u = code.load_row(4, args[5])
+            with cgutils.for_range(builder, args[3]) as loop:
+                at = code.row_start(1, loop.index)
+                product = builder.fmul(u, code.load_row(0, at), flags=FLAGS)
+                builder.store(code.sum(product), code.item(6, loop.index))
+                weight = code.splat(builder.load(code.item(2, loop.index)))
+                change = builder.fmul(weight, u, flags=FLAGS)
+                code.store_row(builder.fadd(code.load_row(7, at), change, flags=FLAGS), 7, at)
+            return context.get_dummy_value()
+
+        signature = types.void(plane, rows, weights, size, upstream, start, dots, grad_plane)
+        return signature, build
+
+    return gather_sum, dot_scatter
+
+
+class _Code:
+    """Shorthand for one intrinsic's code; arrays are named by their place among the arguments."""
+
+    def __init__(self, context: Any, builder: Any, signature: Any, args: Any, D: int) -> None:
+        self.builder, self.D = builder, D
+        self.data = {
+            place: context.make_array(kind)(context, builder, value).data
+            for place, (kind, value) in enumerate(zip(signature.args, args, strict=True))
+            if isinstance(kind, types.Array)
+        }
+        self.real = context.get_data_type(signature.args[0].dtype)
+        self.vector = ir.VectorType(self.real, D)
+        self.align = signature.args[0].dtype.bitwidth // 8
+
+    def item(self, array: int, index: Any) -> Any:
+        return self.builder.gep(self.data[array], [index])
+
+    def row_start(self, rows: int, index: Any) -> Any:
+        """Where the row named by ``rows[index]`` starts in a plane."""
+        row = self.builder.load(self.item(rows, index))
+        return self.builder.mul(row, row.type(self.D))
+
+    def load_row(self, array: int, start: Any) -> Any:
+        pointer = self.builder.bitcast(self.item(array, start), self.vector.as_pointer())
+        return self.builder.load(pointer, align=self.align)
+
+    def store_row(self, value: Any, array: int, start: Any) -> None:
+        pointer = self.builder.bitcast(self.item(array, start), self.vector.as_pointer())
+        self.builder.store(value, pointer, align=self.align)
+
+    def splat(self, value: Any) -> Any:
+        vector = self.builder.insert_element(
+            ir.Constant(self.vector, ir.Undefined), value, ir.IntType(32)(0)
+        )
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), self.D), [0] * self.D)
+        return self.builder.shuffle_vector(vector, vector, lanes)
+
+    def sum(self, vector: Any) -> Any:
+        kind = "f32" if self.align == 4 else "f64"
+        reduce = cgutils.get_or_insert_function(
+            self.builder.module,
+            ir.FunctionType(self.real, [self.real, self.vector]),
+            f"llvm.vector.reduce.fadd.v{self.D}{kind}",
+        )
+        return self.builder.call(reduce, [self.real(-0.0), vector], fastmath=FLAGS)

@@ -1,0 +1,195 @@
+"""The Deformable Graph Transformer."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from dgt.nn.attention import DeformableGraphAttention
+from dgt.nn.interpolation import Kernel
+from dgt.nn.norm import NORMS
+from dgt.nn.positional import KatzEncoding
+from dgt.nn.sparse import SparseLinear
+
+
+class Attention(NamedTuple):
+    """Which nodes read which others, entry by entry, for one block, criterion and head."""
+
+    node: Tensor  # int64 (E,), the query
+    key: Tensor  # int64 (E,), the node that it reads
+    weight: Tensor  # float (E,)
+
+
+class Block(nn.Module):
+    r"""One block of the Deformable Graph Transformer, with the norm before each part:
+
+    .. math::
+        \hat{\mathbf{z}} = \mathrm{DGA}(\mathrm{norm}(\mathbf{z})) + \mathbf{z}, \qquad
+        \mathbf{z}' = \mathrm{MLP}(\mathrm{norm}(\hat{\mathbf{z}})) + \hat{\mathbf{z}}
+    """
+
+    def __init__(
+        self,
+        attention: DeformableGraphAttention,
+        *,
+        norm: str = "layer",
+        mlp_ratio: float = 1.0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        channels = attention.channels
+        width = round(channels * mlp_ratio)
+        self.norm = NORMS[norm](channels)
+        self.attention = attention
+        self.dropout = nn.Dropout(dropout)
+        self.mlp = (
+            nn.Sequential(
+                NORMS[norm](channels),
+                nn.Linear(channels, width),
+                nn.ReLU(),
+                nn.Dropout(dropout),
+                nn.Linear(width, channels),
+                nn.Dropout(dropout),
+            )
+            if width
+            else None
+        )
+
+    def forward(self, z: Tensor, sequences: Tensor) -> Tensor:
+        z = z + self.dropout(self.attention(self.norm(z), sequences))
+        return z if self.mlp is None else z + self.mlp(z)
+
+
+class DGT(nn.Module):
+    r"""The Deformable Graph Transformer (DGT) from the `"Deformable Graph Transformer"
+    <https://arxiv.org/abs/2206.14337>`_ paper:
+
+    .. math::
+        \mathbf{z}^{(0)}_i = f_\theta(\mathbf{x}_i) + \mathrm{KatzPE}(v_i), \qquad
+        \mathbf{z}^{(l)} = \mathrm{Block}(\mathbf{z}^{(l-1)}, \{S_\pi\}_{\pi \in \Pi})
+
+    followed by a norm and a linear layer to the logits. With one criterion it is DGT-light.
+
+    Args:
+        in_channels: Number of features F.
+        hidden_channels: Channels C of every node.
+        out_channels: Number of classes.
+        criteria: Number of criteria T.
+        blocks: Number of blocks.
+        heads: Attention heads M for each criterion.
+        keys: Keys K for each head.
+        kernel: The interpolation kernel.
+        norm: ``"layer"``, ``"batch"`` or ``"none"``.
+        mlp_ratio: Width of a block's MLP as a multiple of ``hidden_channels``; 0 leaves it out.
+        dropout: Dropout of hidden channels.
+        input_dropout: Dropout of the features.
+        encoding_channels: Columns of the positional encoding; 0 leaves it out.
+        encoding_dropout: Dropout of the positional encoding's columns.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        criteria: int = 3,
+        blocks: int = 1,
+        heads: int = 4,
+        keys: int = 4,
+        kernel: Kernel | None = None,
+        norm: str = "layer",
+        mlp_ratio: float = 1.0,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+        encoding_channels: int = 0,
+        encoding_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.features = SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
+        self.encoding = (
+            KatzEncoding(
+                encoding_channels,
+                hidden_channels,
+                norm=norm,
+                dropout=encoding_dropout,
+                hidden_dropout=dropout,
+            )
+            if encoding_channels
+            else None
+        )
+        self.blocks: Sequence[Block] = nn.ModuleList(  # type: ignore[assignment]
+            Block(
+                DeformableGraphAttention(
+                    hidden_channels, criteria=criteria, heads=heads, keys=keys, kernel=kernel
+                ),
+                norm=norm,
+                mlp_ratio=mlp_ratio,
+                dropout=dropout,
+            )
+            for _ in range(blocks)
+        )
+        self.head = nn.Sequential(
+            NORMS[norm](hidden_channels),
+            nn.Dropout(dropout),
+            nn.Linear(hidden_channels, out_channels),
+        )
+
+    def embed(self, x: Tensor, encoding: Tensor | None = None) -> Tensor:
+        """The representations :math:`z^{(0)}` before the first block."""
+        if (encoding is None) != (self.encoding is None):
+            wants = "none" if self.encoding is None else "one"
+            raise ValueError(f"the model was built for {wants} positional encoding, got {encoding}")
+        z = self.features(x)
+        return z if self.encoding is None else z + self.encoding(encoding)
+
+    def forward(self, x: Tensor, sequences: Tensor, encoding: Tensor | None = None) -> Tensor:
+        """
+        Args:
+            x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
+            sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, N, L)``.
+            encoding: Katz rows, dense or sparse (CSR). Shape: ``(N, N')``.
+
+        Returns:
+            Logits. Shape: ``(N, out_channels)``.
+        """
+        z = self.embed(x, encoding)
+        for block in self.blocks:
+            z = block(z, sequences)
+        return self.head(z)
+
+    @torch.no_grad()
+    def attention(
+        self, x: Tensor, sequences: Tensor, encoding: Tensor | None = None, *, block: int = -1
+    ) -> list[list[Attention]]:
+        r"""The attention of one block, as (node, key, weight) for each criterion and head, with
+        :math:`w_i = \sum_k \mathbf{A}_{\pi mqk} \cdot g(\Delta p_{\pi mqk}, i)`.
+
+        Call it in evaluation mode; in training, dropout changes it.
+        """
+        chosen = self.blocks[block]
+        z = self.embed(x, encoding)
+        for module in self.blocks:
+            if module is chosen:
+                break
+            z = module(z, sequences)
+        weights = chosen.attention.weights(chosen.norm(z), sequences)  # (N, T, M, L)
+        result = []
+        for t, sequence in enumerate(sequences):
+            heads = []
+            for m in range(weights.size(2)):
+                node, position = weights[:, t, m].nonzero(as_tuple=True)
+                key = sequence[node, position].long()
+                heads.append(Attention(node, key, weights[node, t, m, position]))
+            result.append(heads)
+        return result
+
+
+class DGTLight(DGT):
+    """:class:`DGT` with a single criterion; takes the same arguments but for ``criteria``."""
+
+    def __init__(
+        self, in_channels: int, hidden_channels: int, out_channels: int, **settings: Any
+    ) -> None:
+        super().__init__(in_channels, hidden_channels, out_channels, criteria=1, **settings)

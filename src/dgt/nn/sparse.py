@@ -1,0 +1,132 @@
+"""A linear layer whose input may be sparse."""
+
+import math
+from typing import Any
+
+import numba
+import torch
+import torch.nn.functional as F
+from numba import njit, prange
+from torch import Tensor, nn
+
+BLOCK = 16  # channels of the weight's gradient that one task owns
+
+
+class SparseLinear(nn.Module):
+    r"""The linear layer :math:`\mathbf{X} \mathbf{W} + \mathbf{b}` after dropout of its input,
+    which may be a dense tensor or a sparse one in CSR layout.
+
+    A sparse input stays sparse: dropout draws one number for each stored value.
+
+    Args:
+        in_channels: Size of each input row.
+        out_channels: Size of each output row.
+        bias: Whether to add :math:`\mathbf{b}`.
+        dropout: Probability that a value of the input is dropped in training.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, bias: bool = True, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.dropout = dropout
+        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        bound = math.sqrt(6 / (self.in_channels + self.out_channels))
+        nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.layout == torch.sparse_csr:
+            values = F.dropout(x.values(), self.dropout, self.training)
+            out = _csr_matmul(x.crow_indices(), x.col_indices(), values, self.weight)
+        else:
+            out = F.dropout(x, self.dropout, self.training) @ self.weight
+        return out if self.bias is None else out + self.bias
+
+    def __repr__(self) -> str:
+        sizes = f"{self.in_channels}, {self.out_channels}"
+        return f"{type(self).__name__}({sizes}, dropout={self.dropout})"
+
+
+def _csr_matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    if values.is_cpu:
+        return _matmul(crow, col, values, weight)
+    size = (crow.numel() - 1, weight.size(0))
+    return torch.sparse_csr_tensor(crow, col, values, size) @ weight
+
+
+@torch.library.custom_op("dgt::csr_matmul", mutates_args=(), device_types="cpu")
+def _matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    out = torch.empty(crow.numel() - 1, weight.size(1), dtype=weight.dtype)
+    _run(_product, crow, col, values, weight, out)
+    return out
+
+
+@torch.library.custom_op("dgt::csr_matmul_backward", mutates_args=(), device_types="cpu")
+def _matmul_backward(
+    crow: Tensor, col: Tensor, values: Tensor, grad: Tensor, in_channels: int
+) -> Tensor:
+    grad_weight = torch.zeros(in_channels, grad.size(1), dtype=grad.dtype)
+    _run(_transposed_product, crow, col, values, grad, grad_weight)
+    return grad_weight
+
+
+def _run(kernel: Any, *tensors: Tensor) -> None:
+    numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
+    kernel(*(x.detach().contiguous().numpy() for x in tensors))
+
+
+@_matmul.register_fake
+def _(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    return weight.new_empty(crow.numel() - 1, weight.size(1))
+
+
+@_matmul_backward.register_fake
+def _(crow: Tensor, col: Tensor, values: Tensor, grad: Tensor, in_channels: int) -> Tensor:
+    return grad.new_empty(in_channels, grad.size(1))
+
+
+def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    crow, col, values, weight = inputs
+    ctx.save_for_backward(crow, col, values)
+    ctx.in_channels = weight.size(0)
+
+
+def _autograd(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
+    # The input's values are data or encodings, never learned: they need no gradient.
+    return None, None, None, _matmul_backward(*ctx.saved_tensors, grad, ctx.in_channels)
+
+
+_matmul.register_autograd(_autograd, setup_context=_setup_context)
+
+
+@njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"}, nogil=True)
+def _product(crow: Any, col: Any, values: Any, weight: Any, out: Any) -> None:
+    for i in prange(out.shape[0]):
+        for c in range(out.shape[1]):
+            out[i, c] = 0
+        for e in range(crow[i], crow[i + 1]):
+            j, value = col[e], values[e]
+            for c in range(out.shape[1]):
+                out[i, c] += value * weight[j, c]
+
+
+@njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"}, nogil=True)
+def _transposed_product(crow: Any, col: Any, values: Any, grad: Any, out: Any) -> None:
+    """Each task owns some channels and goes through all rows in order: no race, and the same sum
+    for any number of threads."""
+    C = out.shape[1]
+    for task in prange((C + BLOCK - 1) // BLOCK):
+        start, end = task * BLOCK, min(task * BLOCK + BLOCK, C)
+        for i in range(grad.shape[0]):
+            for e in range(crow[i], crow[i + 1]):
+                j, value = col[e], values[e]
+                for c in range(start, end):
+                    out[j, c] += value * grad[i, c]
