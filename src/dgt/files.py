@@ -41,7 +41,8 @@ def write_atomically(path: Path | str, write: Callable[[Path], None]) -> None:
     except OSError as error:
         raise InputError(f"{path}: cannot write: {error.strerror or error}") from error
     finally:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink()
     # Some file systems cannot fsync a folder; the rename is atomic there all the same.
     with contextlib.suppress(OSError):
         _sync(target.parent)

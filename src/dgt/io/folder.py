@@ -3,7 +3,6 @@
 import logging
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -33,21 +32,23 @@ def read_folder(path: Path) -> Data:
     known, node_ids = columns.ids(nodes)
     if not node_ids:
         raise InputError(f"{nodes.name}: empty graph: it has no rows, expected a row a node")
+    data = from_nodes(nodes)
+    data.name, data.node_ids = str(path), node_ids
+
     ends = ("source", "target")
     edges = read_table(_find(path, "edges"), text=ends, required=ends)
     unused = [repr(name) for name in edges.columns if name not in ends]
     if unused:
         log.warning("%s: not used: column %s", edges.name, ", ".join(unused))
-    edge_index = columns.edges(edges, known, Path(nodes.name).name)
-    if edge_index.shape[1] == 0:
+    data.edge_index = torch.from_numpy(columns.edges(edges, known, Path(nodes.name).name))
+    if data.edge_index.size(1) == 0:
         raise InputError(f"{edges.name}: empty graph: it has no rows, expected a row an edge")
-    return assemble(nodes, node_ids, edge_index, str(path))
+    return normalise(data)
 
 
-def assemble(nodes: Table, node_ids: list[str] | list[int], edges: np.ndarray, name: str) -> Data:
-    """A graph from a table of nodes and the edges between its rows."""
-    data = Data(edge_index=torch.from_numpy(edges), num_nodes=len(node_ids), name=name)
-    data.node_ids = node_ids
+def from_nodes(nodes: Table) -> Data:
+    """The features, labels and splits of a table of nodes, without edges."""
+    data = Data(num_nodes=len(next(iter(nodes.columns.values()))))
     names = [column for column in nodes.columns if column not in ("id", "label", "split")]
     if names:
         data.x = torch.from_numpy(columns.features(nodes, names))
@@ -59,7 +60,7 @@ def assemble(nodes: Table, node_ids: list[str] | list[int], edges: np.ndarray, n
     if "split" in nodes.columns:
         for key, mask in columns.splits(nodes).items():
             data[key] = torch.from_numpy(mask)
-    return normalise(data)
+    return data
 
 
 def _find(folder: Path, stem: str) -> Path:

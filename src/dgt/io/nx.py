@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
+import torch
 from torch_geometric.data import Data
 
-from dgt.errors import InputError
-from dgt.io.folder import assemble
+from dgt.errors import InputError, nearest
+from dgt.io import columns
+from dgt.io.folder import from_nodes
+from dgt.io.graph import normalise
 from dgt.io.tables import Table
 
 
@@ -31,34 +33,51 @@ def from_networkx(
         name: What error messages and reports call the graph.
     """
     nodes = list(graph.nodes)
+    if not nodes:
+        raise InputError(f"{name}: empty graph: it has no nodes")
     attributes = [graph.nodes[node] for node in nodes]
     found = list(dict.fromkeys(key for values in attributes for key in values))
     if features is None:
         features = [key for key in found if key not in (label, split)]
-    chosen: dict[str, list[Any]] = {}
-    for key, column in [(label, "label"), (split, "split"), *((f, str(f)) for f in features)]:
-        if column in chosen:
-            raise InputError(f"{name}: attribute {key!r} is taken for {column!r} already")
-        chosen[column] = [values.get(key) for values in attributes]
-        if column in ("label", "split"):
-            chosen[column] = [None if _missing(v) else str(v) for v in chosen[column]]
-            if key not in found:
-                del chosen[column]
 
-    def place(row: int) -> str:
-        return f"node {nodes[row]!r}"
+    table = Table(name, {}, lambda row: f"node {nodes[row]!r}", typed=True)
+    whole = all(type(node) is int for node in nodes)
+    _add(table, "id", nodes if whole else [str(node) for node in nodes])
+    for key, column in ((label, "label"), (split, "split")):
+        if key in found:
+            words = [values.get(key) for values in attributes]
+            _add(table, column, [None if _missing(w) else str(w) for w in words])
+    for key in features:
+        if key not in found:
+            raise InputError(f"{name}: no node has the attribute {key!r}; {nearest(key, found)}")
+        if key in table.columns:
+            raise InputError(
+                f"{name}: attribute {key!r} cannot be a feature, its name is taken; "
+                "rename it, or say with features=[...] which attributes are features"
+            )
+        _add(table, str(key), [_plain(values.get(key)) for values in attributes])
 
-    table = Table(name, {}, place, typed=True)
-    for column, values in chosen.items():
-        try:
-            table.columns[column] = pa.chunked_array([pa.array(values)])
-        except (pa.ArrowException, TypeError):
-            row = next(r for r, v in enumerate(values) if not isinstance(v, int | float))
-            raise table.error(row, column, values[row], "a number, or lists everywhere") from None
-    ids = nodes if all(type(n) is int or type(n) is str for n in nodes) else [str(n) for n in nodes]
+    data = from_nodes(table)
+    data.name = name
+    _, data.node_ids = columns.ids(table)
     number = {node: row for row, node in enumerate(nodes)}
-    edges = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64)
-    return assemble(table, ids, edges.reshape(-1, 2).T, name)
+    edges = [(number[u], number[v]) for u, v in graph.edges()]
+    data.edge_index = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).t()
+    return normalise(data)
+
+
+def _add(table: Table, column: str, values: list[Any]) -> None:
+    try:
+        table.columns[column] = pa.chunked_array([pa.array(values)])
+    except (pa.ArrowException, TypeError, OverflowError):
+        expected = "a number in every node, or a list of numbers in every node"
+        row = next((r for r, v in enumerate(values) if not isinstance(v, int | float)), 0)
+        raise table.error(row, column, values[row], expected) from None
+
+
+def _plain(value: Any) -> Any:
+    """Tensors, arrays and their scalars as Python's own lists and numbers."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _missing(value: Any) -> bool:

@@ -1,11 +1,13 @@
 """CSV and Parquet files to columns, with the place of every cell for error messages."""
 
+import contextlib
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -48,7 +50,7 @@ def read_table(path: Path, text: tuple[str, ...], required: tuple[str, ...]) -> 
 
 def _csv(path: Path, text: tuple[str, ...], required: tuple[str, ...]) -> Table:
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with _long_cells(), open(path, encoding="utf-8-sig", newline="") as file:
             header = next(csv.reader(file), [])
     except (UnicodeDecodeError, csv.Error):
         raise InputError(f"{path}: not a CSV file: expected text in UTF-8") from None
@@ -66,8 +68,19 @@ def _csv(path: Path, text: tuple[str, ...], required: tuple[str, ...]) -> Table:
         )
     except pa.ArrowInvalid as error:
         raise _explain(path, len(header)) or error from None
+    if any(_has_line_break(column) for column in table.columns):
+        # Meant, or a quote that is not closed has swallowed the rows below it.
+        problem = _explain(path, len(header))
+        if problem:
+            raise problem
     columns = dict(zip(header, table.columns, strict=True))
     return Table(str(path), columns, lambda row: f"row {_line_number(path, row)}", typed=False)
+
+
+def _has_line_break(column: pa.ChunkedArray) -> bool:
+    if not pa.types.is_string(column.type):
+        return False
+    return any(pc.any(pc.match_substring(column, end)).as_py() for end in "\n\r")
 
 
 def _parquet(path: Path, required: tuple[str, ...]) -> Table:
@@ -98,7 +111,7 @@ def _check_header(path: Path, header: list[str], required: tuple[str, ...]) -> N
 def _line_number(path: Path, row: int) -> int:
     """The line of the file on which a data row begins: the header is line 1. Found by reading
     again, since rows span lines where quoted cells do, and empty lines are no rows."""
-    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+    with _long_cells(), open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
         reader = csv.reader(file)
         start = count = 0
         for cells in reader:
@@ -111,10 +124,10 @@ def _line_number(path: Path, row: int) -> int:
 
 
 def _explain(path: Path, width: int) -> InputError | None:
-    """What is wrong with a CSV file that could not be parsed."""
+    """What is wrong with a CSV file, if anything is: slow, and strict about quotes."""
     line = 0
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with _long_cells(), open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
             for cells in reader:
                 if cells and len(cells) != width:
@@ -127,6 +140,15 @@ def _explain(path: Path, width: int) -> InputError | None:
     except csv.Error as error:
         return InputError(f"{path}: row {line + 1}: {error}")
     return None
+
+
+@contextlib.contextmanager
+def _long_cells() -> Iterator[None]:
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _not_utf8(path: Path) -> str:
