@@ -1,0 +1,292 @@
+"""The command ``dgt``: parses, calls, prints.
+
+What needs torch is imported inside the commands, so that ``--help`` answers at once.
+"""
+
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, CycloptsError, Group, Parameter, Token
+from cyclopts.argument import ArgumentCollection
+from rich.console import Console
+from rich.table import Table
+
+from dgt import __version__
+from dgt.config import (
+    Config,
+    EncodingConfig,
+    ModelConfig,
+    SequenceConfig,
+    TrainConfig,
+    check_tables,
+    read_preset,
+    read_toml,
+)
+from dgt.errors import InputError
+
+EXAMPLES = """\
+Examples:
+
+    dgt train cora
+    dgt train chameleon --model dgt-light --runs 10
+    dgt train my-graph --out my-run      (a folder with nodes.csv and edges.csv)
+    dgt predict my-run --out predictions.csv
+    dgt info my-graph
+"""
+DEFAULTS = Config()
+
+
+def _settings_from_files(
+    app: App, commands: tuple[str, ...], arguments: ArgumentCollection
+) -> None:
+    """Fills in, for flags that were not given, what the files of settings say: that of --config,
+    then that of --preset; for a run that is resumed, its own."""
+    given = {argument.name: argument.tokens for argument in arguments}
+    sources: list[tuple[str, dict[str, Any]]] = []
+    for token in given.get("--config", []):
+        sources.append((token.value, read_toml(Path(token.value))))
+    for token in given.get("--preset", []):
+        sources.append((f"preset {token.value}", read_preset(token.value)))
+    if given.get("--resume") and given.get("--out") and not sources:
+        path = Path(given["--out"][0].value) / "config.toml"
+        if path.is_file():
+            sources.append((str(path), read_toml(path)))
+    for place, tables in sources:
+        # A run's own config.toml also tells its graph and number of runs.
+        tables = {name: t for name, t in tables.items() if name not in ("graph", "runs")}
+        for values in check_tables(tables, place).values():
+            for name, value in values.items():
+                argument = arguments.get(f"--{name.replace('_', '-')}")
+                if not argument.tokens:
+                    _fill(argument, value, place)
+
+
+def _fill(argument: Any, value: Any, place: str) -> None:
+    for index, single in enumerate(value if isinstance(value, tuple) else [value]):
+        argument.append(
+            Token(keyword=argument.name, implicit_value=single, source=place, index=index)
+        )
+
+
+app = App(
+    name="dgt",
+    help="Node classification with the Deformable Graph Transformer.",
+    help_epilogue=EXAMPLES,
+    version=__version__,
+    config=_settings_from_files,
+    suppress_keyboard_interrupt=False,
+    result_action="return_value",
+    default_parameter=Parameter(negative_iterable=(), consume_multiple=True),
+)
+app["--help"].group = app["--version"].group = "Other"
+
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+
+
+def _settings(title: str, order: int) -> Parameter:
+    return Parameter(name="*", group=Group(title, sort_key=order))
+
+
+@app.command
+def train(
+    graph: str,
+    /,
+    *,
+    out: Path | None = None,
+    runs: int = 1,
+    config: Path | None = None,
+    preset: str | None = None,
+    resume: Flag = False,
+    overwrite: Flag = False,
+    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    quiet: Flag = False,
+    threads: int | None = None,
+    sequences: Annotated[SequenceConfig, _settings("Sequences", 2)] = DEFAULTS.sequences,
+    encoding: Annotated[EncodingConfig, _settings("Positional encoding", 3)] = DEFAULTS.encoding,
+    model: Annotated[ModelConfig, _settings("Model", 4)] = DEFAULTS.model,
+    training: Annotated[TrainConfig, _settings("Training", 5)] = DEFAULTS.train,
+) -> None:
+    """Train a model on a graph.
+
+    Args:
+        graph: A benchmark's name (cora, citeseer, chameleon, squirrel, actor, chameleon-filtered,
+            squirrel-filtered), or the path of a folder, an .npz or a .pt file.
+        out: Folder for the results. Unset: runs/GRAPH-1, or the next free number.
+        runs: Number of runs, over splits and seeds; their mean, standard deviation and 95%
+            confidence interval are printed.
+        config: TOML file of settings; flags go before it.
+        preset: Settings that come with dgt; flags and --config go before them.
+        resume: Continue the run in --out, with the settings it was begun with.
+        overwrite: Replace the run in --out.
+        json_: Print the metrics as JSON on stdout, everything else on stderr.
+        quiet: Show no progress.
+        threads: Number of CPU threads; the result is the same for any. Unset: all cores.
+    """
+    settings = Config(sequences=sequences, encoding=encoding, model=model, train=training)
+    _require_at_least_one("--runs", runs)
+    if resume and out is None:
+        raise InputError("--resume: needs --out, the folder of the run to continue")
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite: choose one of them")
+    _use_threads(threads)
+
+    from dgt import folder
+    from dgt.datasets import load
+    from dgt.runs import canonical, free_folder, train_runs
+
+    data = load(graph, settings.train.splits)
+    out = out or free_folder(graph)
+    _say(f"training on {graph}: results go to {out}", quiet)
+    if resume and (out / folder.METRICS).is_file():
+        print(f"{out}: this run is already complete", file=sys.stderr)
+    try:
+        metrics = train_runs(
+            data,
+            settings,
+            out,
+            graph=canonical(graph),
+            runs=runs,
+            resume=resume,
+            overwrite=overwrite,
+            progress=not quiet,
+        )
+    except KeyboardInterrupt:
+        if (out / folder.CONFIG).is_file():
+            again = f"dgt train {graph} --out {out} --resume" + f" --runs {runs}" * (runs > 1)
+            print(f"\ninterrupted; to continue: {again}", file=sys.stderr)
+        raise
+    if json_:
+        print(json.dumps(metrics, indent=2))
+        return
+    _show_accuracies(metrics)
+    print(f"results in {out}")
+    first = out / "run-00" if runs > 1 else out
+    print(f"next: dgt predict {first} --out predictions.csv")
+
+
+@app.command
+def predict(
+    run: Path,
+    graph: str | None = None,
+    /,
+    *,
+    out: Path,
+    quiet: Flag = False,
+    threads: int | None = None,
+) -> None:
+    """Predict the class of every node of a graph with a trained model.
+
+    Args:
+        run: Folder that dgt train has made.
+        graph: A benchmark's name or a path. Unset: the graph that the model was trained on.
+        out: File for the predictions, .csv or .parquet, with the columns id, prediction and
+            probability.
+        quiet: Print nothing.
+        threads: Number of CPU threads. Unset: all cores.
+    """
+    _use_threads(threads)
+
+    from dgt.datasets import load
+    from dgt.estimator import NodeClassifier
+    from dgt.folder import read_settings
+    from dgt.io import check_predictions_path
+
+    check_predictions_path(out)
+    classifier = NodeClassifier.load(run)
+    name = graph or read_settings(run).graph
+    if name is None:
+        raise InputError(f"{run}: does not name its graph; give one after it")
+    data = load(name, classifier.config.train.splits)
+    classifier.write_predictions(out, data)
+    _say(f"{data.num_nodes} predictions in {out}", quiet)
+
+
+@app.command
+def info(graph: str, /, *, json_: Annotated[Flag, Parameter(name="--json")] = False) -> None:
+    """Show the size and make-up of a graph.
+
+    Args:
+        graph: A benchmark's name or a path.
+        json_: Print JSON.
+    """
+    from dgt import io
+    from dgt.datasets import load
+
+    facts = io.info(load(graph))
+    if json_:
+        print(json.dumps(facts, indent=2))
+        return
+    table = Table("", graph)
+    for name, value in facts.items():
+        table.add_row(
+            name,
+            "unknown"
+            if value is None
+            else f"{value:,.4g}"
+            if isinstance(value, float)
+            else f"{value:,}",
+        )
+    Console().print(table)
+
+
+def main(tokens: list[str] | None = None) -> int:
+    """Runs the command line and returns the exit code: 0, 2 for a mistake in what the user gave,
+    1 for a failure of the machine, 130 for Ctrl-C."""
+    logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
+    logging.addLevelName(logging.WARNING, "warning")
+    try:
+        app(tokens, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+    except CycloptsError as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever reads our output has enough; the flush at exit must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _show_accuracies(metrics: dict[str, Any]) -> None:
+    several = "test_accuracy_std" in metrics
+    table = Table("nodes", "accuracy", *(["std", "95% CI"] if several else []))
+    for part in ("train", "val", "test"):
+        name = f"{part}_accuracy"
+        row = [f"{metrics[name]:.2%}"]
+        if several:
+            row += [f"± {metrics[f'{name}_std']:.2%}", f"± {metrics[f'{name}_ci95']:.2%}"]
+        table.add_row(part, *row)
+    Console().print(table)
+
+
+def _say(text: str, quiet: bool) -> None:
+    if not quiet:
+        print(text, file=sys.stderr)
+
+
+def _require_at_least_one(name: str, value: int) -> None:
+    if value < 1:
+        raise InputError(f"{name}: got {value}, expected at least 1")
+
+
+def _use_threads(threads: int | None) -> None:
+    if threads is None:
+        return
+    _require_at_least_one("--threads", threads)
+    import numba
+    import torch
+
+    torch.set_num_threads(threads)
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
