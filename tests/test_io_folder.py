@@ -141,6 +141,18 @@ def test_ids_of_one_kind_find_those_of_another(tmp_path: Path, ids: pa.Array) ->
     assert data.edge_index.tolist() == [[0, 1], [1, 0]]
 
 
+def test_ids_of_twenty_digits(tmp_path: Path) -> None:
+    ids = [2**64 - 1, 1_600_000_000_000_000_000]
+    table = pa.table({"id": pa.array(ids, pa.uint64())})
+    pq.write_table(table, tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text(f"source,target\n{ids[0]},{ids[1]}\n")
+    data = io.read(tmp_path)
+    assert data.node_ids == ids
+    io.write_predictions(tmp_path / "p.csv", ids, ["a", "b"], [1, 1])
+    lines = (tmp_path / "p.csv").read_text().splitlines()[1:]
+    assert [line.split(",")[0].strip('"') for line in lines] == [str(i) for i in ids]
+
+
 def test_classes_in_the_order_of_numbers(folder: Callable[..., Path]) -> None:
     nodes = "id,label\n1,10\n2,9\n3,\n4,10\n"
     data = io.read(folder(nodes, "source,target\n1,2\n"))
@@ -305,6 +317,8 @@ def test_a_bad_byte_far_into_a_file(folder: Callable[..., Path]) -> None:
         ({"id": ["a", None]}, "row 2, column 'id': got nothing, expected an id"),
         ({"id": ["a", "a"]}, "row 2, column 'id': got 'a', expected ids that differ: row 1"),
         ({"id": [1.5, 2.0]}, "row 1, column 'id': got 1.5, expected text or a whole number"),
+        ({"id": [1.0, float("inf")]}, "row 2, column 'id': got inf, expected text or a whole num"),
+        ({"id": [1e300, 2.0]}, "row 1, column 'id': got 1e+300, expected text or a whole number"),
         ({"id": ["a", "b"], "f": ["1", "2"]}, "row 1, column 'f': got '1', expected a number"),
         ({"id": ["a", "b"], "f": [1, None]}, "row 2, column 'f': got nothing, expected a number"),
         ({"id": ["a", "b"], "f": [b"1", b"2"]}, "row 1, column 'f': got b'1', expected a number"),

@@ -22,9 +22,9 @@ def text(table: Table, column: str) -> pa.Array:
     if pa.types.is_floating(cells.type):
         # Whole numbers with gaps become floats in many a tool.
         cells = pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
-        part = pc.fill_null(pc.not_equal(cells, pc.trunc(cells)), False)
-        if pc.any(part).as_py():
-            row = _first(part)
+        bad = pc.or_(pc.not_equal(cells, pc.trunc(cells)), pc.greater(pc.abs(cells), 2.0**53))
+        if pc.any(bad).as_py():
+            row = _first(bad)
             raise table.error(row, column, cells[row].as_py(), "text or a whole number")
         cells = cells.cast(pa.int64())
     kinds = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
@@ -49,8 +49,12 @@ def ids(table: Table, column: str = "id") -> tuple[pa.Array, list[str] | list[in
                     row, column, value, f"ids that differ: {table.place(first[value])} has it too"
                 )
             first[value] = row
-    whole = not table.typed or not _is_text(table.columns[column].type)
-    if whole and pc.all(pc.match_substring_regex(cells, _WHOLE)).as_py():
+    kind = table.columns[column].type
+    if pa.types.is_integer(kind):
+        return cells, table.columns[column].to_pylist()
+    if (not table.typed or not _is_text(kind)) and pc.all(
+        pc.match_substring_regex(cells, _WHOLE)
+    ).as_py():
         return cells, cells.cast(pa.int64()).to_pylist()
     return cells, cells.to_pylist()
 

@@ -27,12 +27,10 @@ def write_predictions(
     """
     path = Path(path)
     check_predictions_path(path)
-    own: list[str | int] = list(ids)
-    if not all(isinstance(i, int) for i in own):
-        own = [str(i) for i in own]
+    whole = all(isinstance(i, int) and -(2**63) <= i < 2**63 for i in ids)
     table = pa.table(
         {
-            "id": pa.array(own, pa.int64() if own and isinstance(own[0], int) else pa.string()),
+            "id": pa.array(ids, pa.int64()) if whole else pa.array([str(i) for i in ids]),
             "prediction": pa.array(list(predictions), pa.string()),
             "probability": pa.array(probabilities, pa.float64()),
         }
