@@ -18,10 +18,11 @@ class DeformableGraphAttention(nn.Module):
         \tilde{S}_{\pi q}(p) = \sum_i g(p, i) \cdot S_{\pi q}[i]
 
     For each node :math:`q`, criterion :math:`\pi` and head :math:`m`, the keys stand in the
-    sequence :math:`S_{\pi q}` of :math:`n_{\pi q}` nodes at the positions :math:`\Delta p_{\pi mqk} =
-    (n_{\pi q} - 1) \cdot \mathrm{sigmoid}(\theta^{\mathrm{off}}(\mathbf{z}_q))`. They are read
-    through the kernel :math:`g` and mixed by :math:`\mathbf{A}`, the softmax over the K keys of a
-    linear function of :math:`\mathbf{z}_q`.
+    sequence :math:`S_{\pi q}` of :math:`n_{\pi q}` nodes, at the positions
+    :math:`\Delta p_{\pi mqk} = (n_{\pi q} - 1) \cdot
+    \mathrm{sigmoid}(\theta^{\mathrm{off}}(\mathbf{z}_q))`. They are read through the kernel
+    :math:`g` and mixed by :math:`\mathbf{A}`, the softmax over the K keys of a linear function of
+    :math:`\mathbf{z}_q`.
 
     Args:
         channels: Size of each node's representation.

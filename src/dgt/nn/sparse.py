@@ -3,11 +3,12 @@
 import math
 from typing import Any
 
-import numba
 import torch
 import torch.nn.functional as F
-from numba import njit, prange
+from numba import njit
 from torch import Tensor, nn
+
+from dgt.nn.kernels import threads
 
 BLOCK = 16  # channels of the weight's gradient that one task owns
 
@@ -65,7 +66,8 @@ def _csr_matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Te
 @torch.library.custom_op("dgt::csr_matmul", mutates_args=(), device_types="cpu")
 def _matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Tensor:
     out = torch.empty(crow.numel() - 1, weight.size(1), dtype=weight.dtype)
-    _run(_product, crow, col, values, weight, out)
+    arrays = (x.detach().contiguous().numpy() for x in (crow, col, values, weight, out))
+    threads.run(_product, 1 + values.numel() // 8192, *arrays)
     return out
 
 
@@ -74,13 +76,9 @@ def _matmul_backward(
     crow: Tensor, col: Tensor, values: Tensor, grad: Tensor, in_channels: int
 ) -> Tensor:
     grad_weight = torch.zeros(in_channels, grad.size(1), dtype=grad.dtype)
-    _run(_transposed_product, crow, col, values, grad, grad_weight)
+    arrays = (x.detach().contiguous().numpy() for x in (crow, col, values, grad, grad_weight))
+    threads.run(_transposed_product, math.ceil(grad.size(1) / BLOCK), *arrays)
     return grad_weight
-
-
-def _run(kernel: Any, *tensors: Tensor) -> None:
-    numba.set_num_threads(min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS))
-    kernel(*(x.detach().contiguous().numpy() for x in tensors))
 
 
 @_matmul.register_fake
@@ -107,24 +105,29 @@ def _autograd(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
 _matmul.register_autograd(_autograd, setup_context=_setup_context)
 
 
-@njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"}, nogil=True)
-def _product(crow: Any, col: Any, values: Any, weight: Any, out: Any) -> None:
-    for i in prange(out.shape[0]):
-        for c in range(out.shape[1]):
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy", nogil=True)
+def _product(
+    thread: int, threads: int, crow: Any, col: Any, values: Any, weight: Any, out: Any
+) -> None:
+    N, C = out.shape
+    for i in range(thread * N // threads, (thread + 1) * N // threads):
+        for c in range(C):
             out[i, c] = 0
         for e in range(crow[i], crow[i + 1]):
             j, value = col[e], values[e]
-            for c in range(out.shape[1]):
+            for c in range(C):
                 out[i, c] += value * weight[j, c]
 
 
-@njit(parallel=True, cache=True, fastmath={"reassoc", "contract", "nsz"}, nogil=True)
-def _transposed_product(crow: Any, col: Any, values: Any, grad: Any, out: Any) -> None:
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy", nogil=True)
+def _transposed_product(
+    thread: int, threads: int, crow: Any, col: Any, values: Any, grad: Any, out: Any
+) -> None:
     """Each task owns some channels and goes through all rows in order: no race, and the same sum
     for any number of threads."""
     C = out.shape[1]
-    for task in prange((C + BLOCK - 1) // BLOCK):
-        start, end = task * BLOCK, min(task * BLOCK + BLOCK, C)
+    for start in range(thread * BLOCK, C, threads * BLOCK):
+        end = min(start + BLOCK, C)
         for i in range(grad.shape[0]):
             for e in range(crow[i], crow[i + 1]):
                 j, value = col[e], values[e]

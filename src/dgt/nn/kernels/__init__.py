@@ -8,19 +8,20 @@ kernel spelled out as numbers. Its backward pass is an operator too, so that aut
 import math
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 
 from dgt.nn.interpolation import Kernel
-from dgt.nn.kernels import cpu
+from dgt.nn.kernels import cpu, threads
 
 
 def deformable_attention(
     values: Tensor, sequences: Tensor, offsets: Tensor, attention: Tensor, kernel: Kernel
 ) -> Tensor:
     """:func:`dgt.nn.interpolation.deformable_attention`, fused; float32 and float64 on the CPU."""
+    if sequences.dtype != torch.int32:
+        raise TypeError(f"sequences must be of type torch.int32, got {sequences.dtype}")
     return _forward(
         values,
         sequences,
@@ -45,9 +46,9 @@ def _forward(
     normalize: bool,
 ) -> Tensor:
     out = torch.empty(offsets.shape[:3] + values.shape[3:], dtype=values.dtype)
-    kernels, arguments = _prepare(values, bilinear, gamma, epsilon, normalize, planes=1)
-    arrays = (x.detach().contiguous().numpy() for x in (values, sequences, offsets, attention))
-    if not kernels.forward(*arrays, *arguments, out.numpy().ravel()):
+    arrays = (_array(x) for x in (values, sequences, offsets, attention))
+    tasks, rest = _arguments(values, bilinear, gamma, epsilon, normalize, planes=1)
+    if not all(threads.run(cpu.forward, tasks, *arrays, *rest, _array(out).ravel())):
         raise IndexError(f"sequences name a node that is not among the {values.size(0)} values")
     return out
 
@@ -65,29 +66,30 @@ def _backward(
     normalize: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (values, offsets, attention)]
-    kernels, arguments = _prepare(values, bilinear, gamma, epsilon, normalize, planes=2)
-    arrays = (x.detach().contiguous().numpy() for x in (values, sequences, offsets, attention))
-    kernels.backward(
-        *arrays, *arguments, grad.contiguous().numpy().ravel(), *(x.numpy() for x in grads)
-    )
+    arrays = (_array(x) for x in (values, sequences, offsets, attention))
+    tasks, rest = _arguments(values, bilinear, gamma, epsilon, normalize, planes=2)
+    outs = (_array(x) for x in grads)
+    threads.run(cpu.backward, tasks, *arrays, *rest, _array(grad).ravel(), *outs)
     return grads[0], grads[1], grads[2]
 
 
-def _prepare(
+def _arguments(
     values: Tensor, bilinear: bool, gamma: float, epsilon: float, normalize: bool, planes: int
-) -> tuple[cpu.Kernels, tuple[Any, ...]]:
-    """The compiled passes for such values, and the arguments that follow the arrays."""
+) -> tuple[int, tuple[Any, ...]]:
+    """The number of tasks, and what both passes take between the inputs and the outputs."""
     N, T, M, D = values.shape
-    threads = min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)
-    numba.set_num_threads(threads)
     real: Any = np.dtype(str(values.dtype).removeprefix("torch.")).type
     half_width = 1.0 if bilinear else epsilon
     reach = math.ceil(half_width)
     table = np.exp(-(np.arange(1 - reach, 1 + reach, dtype=np.float64) ** 2) / gamma)
     # From numpy, which asks the system for huge pages: rows are read at random.
-    room = np.empty((min(threads, T * M), planes, N, D), real)
-    kernels = cpu.kernels(D, 2 * reach, bilinear, real)
-    return kernels, (real(gamma), real(half_width), normalize, table.astype(real), room)
+    room = np.empty((threads.count(T * M), planes, N, D), real)
+    kernel = (bilinear, real(gamma), real(half_width), normalize, table.astype(real))
+    return T * M, (*kernel, (0,) * D, (0,) * (2 * reach), room)
+
+
+def _array(x: Tensor) -> np.ndarray:
+    return x.detach().contiguous().numpy()
 
 
 @_forward.register_fake

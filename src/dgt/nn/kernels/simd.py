@@ -15,57 +15,51 @@ from numba.extending import intrinsic
 FLAGS = ("reassoc", "contract", "nsz")
 
 
-def row_loops(D: int) -> tuple[Any, Any]:
-    """``gather_sum`` and ``dot_scatter`` for rows of ``D`` channels.
+@intrinsic
+def gather_sum(
+    _: Any, plane: Any, rows: Any, weights: Any, size: Any, out: Any, start: Any, D: Any
+) -> Any:
+    """out[start:start + D] = Σ_i weights[i] · plane[rows[i]], over i < size.
 
-    ``gather_sum(plane, rows, weights, size, out, start)``:
-    out[start:start + D] = Σ_i weights[i] · plane[rows[i]], over i < size.
-
-    ``dot_scatter(plane, rows, weights, size, upstream, start, dots, grad_plane)``:
-    with u = upstream[start:start + D], dots[i] = u · plane[rows[i]] and
-    grad_plane[rows[i]] += weights[i] · u, for each i < size in this order.
-
-    ``plane`` and ``grad_plane`` are contiguous ``(N, D)``, all others contiguous and flat.
+    ``plane`` is contiguous ``(N, D)``, all others are contiguous and flat; D is ``(0,) * D``.
     """
 
-    @intrinsic
-    def gather_sum(
-        _: Any, plane: Any, rows: Any, weights: Any, size: Any, out: Any, start: Any
-    ) -> Any:
-        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            code = _Code(context, builder, signature, args, D)
-            total = cgutils.alloca_once_value(builder, code.splat(code.real(0.0)))
-            with cgutils.for_range(builder, args[3]) as loop:
-                row = code.load_row(0, code.row_start(1, loop.index))
-                weight = code.splat(builder.load(code.item(2, loop.index)))
-                product = builder.fmul(weight, row, flags=FLAGS)
-                builder.store(builder.fadd(builder.load(total), product, flags=FLAGS), total)
-            code.store_row(builder.load(total), 4, args[5])
-            return context.get_dummy_value()
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Code(context, builder, signature, args, D.count)
+        total = cgutils.alloca_once_value(builder, code.splat(code.real(0.0)))
+        with cgutils.for_range(builder, args[3]) as loop:
+            row = code.load_row(0, code.row_start(1, loop.index))
+            weight = code.splat(builder.load(code.item(2, loop.index)))
+            product = builder.fmul(weight, row, flags=FLAGS)
+            builder.store(builder.fadd(builder.load(total), product, flags=FLAGS), total)
+        code.store_row(builder.load(total), 4, args[5])
+        return context.get_dummy_value()
 
-        return types.void(plane, rows, weights, size, out, start), build
+    return types.void(plane, rows, weights, size, out, start, D), build
 
-    @intrinsic
-    def dot_scatter(
-        _: Any, plane: Any, rows: Any, weights: Any, size: Any,
-        upstream: Any, start: Any, dots: Any, grad_plane: Any,
-    ) -> Any:  # fmt: skip
-        def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            code = _Code(context, builder, signature, args, D)
-            u = code.load_row(4, args[5])
-            with cgutils.for_range(builder, args[3]) as loop:
-                at = code.row_start(1, loop.index)
-                product = builder.fmul(u, code.load_row(0, at), flags=FLAGS)
-                builder.store(code.sum(product), code.item(6, loop.index))
-                weight = code.splat(builder.load(code.item(2, loop.index)))
-                change = builder.fmul(weight, u, flags=FLAGS)
-                code.store_row(builder.fadd(code.load_row(7, at), change, flags=FLAGS), 7, at)
-            return context.get_dummy_value()
 
-        signature = types.void(plane, rows, weights, size, upstream, start, dots, grad_plane)
-        return signature, build
+@intrinsic
+def dot_scatter(
+    _: Any, plane: Any, rows: Any, weights: Any, size: Any,
+    upstream: Any, start: Any, dots: Any, grad_plane: Any, D: Any,
+) -> Any:  # fmt: skip
+    """With u = upstream[start:start + D], dots[i] = u · plane[rows[i]] and
+    grad_plane[rows[i]] += weights[i] · u, for each i < size in this order; arrays as in
+    :func:`gather_sum`."""
 
-    return gather_sum, dot_scatter
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Code(context, builder, signature, args, D.count)
+        u = code.load_row(4, args[5])
+        with cgutils.for_range(builder, args[3]) as loop:
+            at = code.row_start(1, loop.index)
+            product = builder.fmul(u, code.load_row(0, at), flags=FLAGS)
+            builder.store(code.sum(product), code.item(6, loop.index))
+            weight = code.splat(builder.load(code.item(2, loop.index)))
+            change = builder.fmul(weight, u, flags=FLAGS)
+            code.store_row(builder.fadd(code.load_row(7, at), change, flags=FLAGS), 7, at)
+        return context.get_dummy_value()
+
+    return types.void(plane, rows, weights, size, upstream, start, dots, grad_plane, D), build
 
 
 class _Code:

@@ -1,0 +1,90 @@
+"""The readable reference against the paper's sums written out, one number at a time."""
+
+import math
+
+import pytest
+import torch
+
+from dgt.nn.interpolation import (
+    Kernel,
+    deformable_attention,
+    position_weights,
+    sequence_lengths,
+)
+
+
+def written_out(values, sequences, offsets, attention, g):
+    """Equation (DGA)'s inner sums with plain loops; ``g`` is the kernel as a Python function."""
+    _, T, M, D = values.shape
+    Q, K = offsets.size(0), offsets.size(3)
+    out = torch.zeros(Q, T, M, D, dtype=values.dtype)
+    for q in range(Q):
+        for t in range(T):
+            nodes = [v for v in sequences[t, q].tolist() if v >= 0]
+            for m in range(M):
+                for k in range(K):
+                    p = offsets[q, t, m, k].item() * (len(nodes) - 1)
+                    for i, v in enumerate(nodes):
+                        out[q, t, m] += attention[q, t, m, k] * g(p, i) * values[v, t, m]
+    return out
+
+
+def rbf(gamma, epsilon):
+    return lambda a, b: math.exp(-((a - b) ** 2) / gamma) if abs(a - b) < epsilon else 0.0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "g"),
+    [
+        (Kernel(), rbf(4.0, 4.0)),
+        (Kernel(gamma=1.0, epsilon=2.5), rbf(1.0, 2.5)),
+        (Kernel(gamma=64.0, epsilon=30.0), rbf(64.0, 30.0)),
+        (Kernel("bilinear"), lambda a, b: max(0.0, 1 - abs(a - b))),
+    ],
+)
+def test_equals_the_equation(kernel, g, attention_case):
+    values, sequences, offsets, attention = attention_case(N=9, T=2, M=2, K=3, L=7, D=4)
+    out = deformable_attention(values, sequences, offsets, attention, kernel)
+    torch.testing.assert_close(out, written_out(values, sequences, offsets, attention, g))
+
+
+def test_normalized_kernel_of_equal_values_gives_the_value(attention_case):
+    _, sequences, offsets, _ = attention_case(N=9, T=2, M=2, K=3, L=7, D=4)
+    values = torch.full((9, 2, 2, 4), 5.0, dtype=torch.float64)
+    attention = torch.full_like(offsets, 1 / 3)
+    out = deformable_attention(values, sequences, offsets, attention, Kernel(normalize=True))
+    torch.testing.assert_close(out, torch.full_like(out, 5.0))
+
+
+def test_offsets_zero_and_one_read_the_ends():
+    sequences = torch.tensor([[[2, 0, 1, -1]]], dtype=torch.int32)
+    values = torch.eye(3, dtype=torch.float64).view(3, 1, 1, 3)
+    offsets = torch.tensor([0.0, 1.0], dtype=torch.float64).view(1, 1, 1, 2)
+    attention = torch.tensor([1.0, 10.0], dtype=torch.float64).view(1, 1, 1, 2)
+    out = deformable_attention(values, sequences, offsets, attention, Kernel("bilinear"))
+    assert out.flatten().tolist() == [0.0, 10.0, 1.0]
+
+
+def test_position_weights_are_the_gradient_of_the_output(attention_case):
+    """w_i is what the output takes of the value at position i."""
+    values, sequences, offsets, attention = attention_case(N=9, T=2, M=2, K=3, L=7, D=1)
+    weights = position_weights(sequences, offsets, attention, Kernel())
+    for t in range(2):
+        for q in range(9):
+            for i, v in enumerate(sequences[t, q].tolist()):
+                one = torch.zeros_like(values)
+                if v >= 0:
+                    one[v] = 1.0
+                out = deformable_attention(one, sequences, offsets, attention, Kernel())
+                torch.testing.assert_close(weights[q, t, :, i], out[q, t, :, 0])
+
+
+def test_lengths():
+    sequences = torch.tensor([[[0, 1, -1], [1, -1, -1], [2, 0, 1]]], dtype=torch.int32)
+    assert sequence_lengths(sequences).tolist() == [[2, 1, 3]]
+
+
+@pytest.mark.parametrize("wrong", [{"gamma": 0.01}, {"epsilon": 0.5}, {"interpolation": "cubic"}])
+def test_kernel_says_what_it_takes(wrong):
+    with pytest.raises(ValueError, match=str(next(iter(wrong.values())))):
+        Kernel(**wrong)
