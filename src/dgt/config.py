@@ -24,7 +24,7 @@ class SequenceConfig:
     """Nodes kept of each sequence (L), the base node first."""
     ppr_alpha: float = 0.15
     """Teleport probability of the personalized PageRank."""
-    ppr_tolerance: float = 1e-6
+    ppr_tolerance: float = 1e-5
     """Residual per edge at which the PageRank push stops; smaller is more exact and slower."""
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A graph's edges as sparse matrices."""
+"""A graph's edges and features as matrices."""
 
 import warnings
 
@@ -6,8 +6,12 @@ import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from dgt.errors import InputError
+
+# Up to this share of values that are not zero, products with a sparse matrix are faster.
+SPARSE_DENSITY = 0.1
 
 
 def adjacency(edge_index: Tensor, num_nodes: int) -> scipy.sparse.csr_array:
@@ -29,6 +33,35 @@ def adjacency(edge_index: Tensor, num_nodes: int) -> scipy.sparse.csr_array:
     matrix.sum_duplicates()
     matrix.data[:] = 1
     return matrix
+
+
+def features(data: Data) -> np.ndarray | scipy.sparse.csr_array:
+    """The features [N, F], finite; a sparse matrix where few of them are not zero."""
+    x = data.x
+    if x is None:
+        return np.zeros((data.num_nodes, 0), dtype=np.float32)
+    if x.dim() != 2 or x.size(0) != data.num_nodes:
+        raise InputError(f"x: expected shape [{data.num_nodes}, F], got {list(x.shape)}")
+    x = x.detach().cpu()
+    if x.layout == torch.strided:
+        matrix = x.numpy()
+        if np.count_nonzero(matrix) <= SPARSE_DENSITY * matrix.size:
+            matrix = scipy.sparse.csr_array(matrix)
+    else:
+        x = x.to_sparse_coo().coalesce()
+        matrix = scipy.sparse.csr_array((x.values().numpy(), x.indices().numpy()), shape=x.shape)
+        if matrix.nnz > SPARSE_DENSITY * x.size(0) * x.size(1):
+            matrix = matrix.toarray()
+    if not np.isfinite(matrix.data if scipy.sparse.issparse(matrix) else matrix).all():
+        raise InputError(f"x: expected finite numbers, got {_not_finite(matrix)}")
+    return matrix
+
+
+def _not_finite(matrix: np.ndarray | scipy.sparse.csr_array) -> str:
+    """Where the first value that is not finite is."""
+    cells = scipy.sparse.coo_array(matrix)
+    at = np.flatnonzero(~np.isfinite(cells.data))[0]
+    return f"{cells.data[at]} in row {cells.row[at]}, column {cells.col[at]}"
 
 
 def to_torch(matrix: scipy.sparse.csr_array) -> Tensor:

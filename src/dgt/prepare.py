@@ -1,17 +1,16 @@
 """From a graph and the settings to the tensors that a model takes."""
 
-import scipy.sparse
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import Config
 from dgt.encodings import choose_anchors, katz
-from dgt.graph import to_torch
+from dgt.graph import features, to_torch
 from dgt.sequences import node_sequences
 
-# Below this share of non-zero features, and from this width on, a sparse first layer is faster.
-SPARSE_DENSITY = 0.1
+# From this many features on, sparse ones make the first layer faster.
 SPARSE_WIDTH = 64
 
 
@@ -38,23 +37,20 @@ def prepare(
         ppr_alpha=config.sequences.ppr_alpha,
         ppr_tolerance=config.sequences.ppr_tolerance,
         progress=progress,
+        cache=True,
     )
     return {
-        "x": features(data.x),
+        "x": _features(data),
         "sequences": sequences,
         "encoding": _encoding(data, config, anchors),
     }
 
 
-def features(x: Tensor) -> Tensor:
-    """The features as float32, as a sparse CSR tensor where that makes the first layer faster."""
-    if x.layout != torch.strided:
-        x = x.to_dense()
-    x = x.float()
-    width = x.size(1)
-    if width < SPARSE_WIDTH or torch.count_nonzero(x) >= SPARSE_DENSITY * x.numel():
-        return x
-    return to_torch(scipy.sparse.csr_array(x.numpy()))
+def _features(data: Data) -> Tensor:
+    x = features(data)
+    if isinstance(x, np.ndarray):
+        return torch.from_numpy(x).float()
+    return to_torch(x) if x.shape[1] >= SPARSE_WIDTH else torch.from_numpy(x.toarray()).float()
 
 
 def _encoding(data: Data, config: Config, anchors: Tensor | None) -> Tensor | None:

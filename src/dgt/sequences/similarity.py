@@ -3,21 +3,152 @@
 from collections.abc import Callable
 
 import numpy as np
+import scipy.sparse
 import torch
-from torch import Tensor
+from numba import njit
+
+from dgt import threads
+from dgt.sequences.index import RowIndex
+from dgt.sequences.top import insert
+
+# Above this many nodes with dense features, an index is faster than the product with all nodes.
+EXACT_NODES = 40_000
+CHUNK = 512
+
+# Unit vectors are rounded to multiples of 1 / UNIT. Their products, counted in 1 / UNIT ** 2, are
+# whole numbers below 2 ** 53 and so exact in float64, whatever the order of summation: the same
+# bits for every block size, number of threads and machine.
+UNIT = 2.0**26
+# Similarities that agree to this, about six decimals, tie.
+GRID = 2.0**20
 
 
-def similarity(x: Tensor, length: int, advance: Callable[[int], None]) -> np.ndarray:
-    unit = torch.nn.functional.normalize(x.double(), dim=1)
-    sequences = np.full((len(x), length), -1, dtype=np.int32)
-    for start in range(0, len(x), 512):
-        cosine = unit[start : start + 512] @ unit.T
-        rows = torch.arange(len(cosine))
-        cosine[rows, start + rows] = 2
-        cosine = (cosine * 1e6).round()
-        values, order = cosine.sort(dim=1, descending=True, stable=True)
-        order[values <= 0] = -1
-        order = order[:, :length]
-        sequences[start : start + 512, : order.size(1)] = order
-        advance(len(cosine))
+def similarity_sequences(
+    x: np.ndarray | scipy.sparse.csr_array, length: int, advance: Callable[[int], None]
+) -> np.ndarray:
+    r"""Each node's most similar nodes by the cosine of their features,
+
+    .. math::
+        \mathbf{x}_b^{\top} \mathbf{x}_i / (\|\mathbf{x}_b\| \|\mathbf{x}_i\|)
+
+    by descending similarity, ties by id, the base node first. Only nodes with a similarity above
+    zero are kept: the others have nothing in common with the base node. So a node whose features
+    are all zero is alone in its sequence.
+
+    Args:
+        x: features [N, F], dense or sparse, finite.
+        length: nodes kept, L.
+        advance: called with the number of base nodes done since the last call.
+
+    Returns:
+        int32 [N, L], padded with -1. Exact, except for more than ``EXACT_NODES`` nodes with dense
+        features, where an index finds nearly all of the most similar nodes.
+    """
+    num_nodes = x.shape[0]
+    sequences = np.full((num_nodes, length), -1, dtype=np.int32)
+    is_dense = isinstance(x, np.ndarray)
+    if is_dense:
+        unit = _unit_rows(x)
+        index = None if num_nodes <= EXACT_NODES else RowIndex((unit / UNIT).astype(np.float32))
+    else:
+        rows = _sparse_unit_rows(x)
+        columns = rows.tocsc()
+        by_row = (rows.indptr, rows.indices, rows.data)
+        by_column = (columns.indptr, columns.indices, columns.data)
+    for start in range(0, num_nodes, CHUNK):
+        part = sequences[start : start + CHUNK]
+        if not is_dense:
+            threads.run(_sort_by_sparse_product, len(part), by_row, by_column, start, part)
+        elif index is None:
+            products = torch.from_numpy(unit[start : start + CHUNK]) @ torch.from_numpy(unit).T
+            threads.run(_sort_by_product, len(part), products.numpy(), start, part)
+        else:
+            # A few more than needed: the index knows neither ties nor the rounding.
+            candidates = index.nearest(start, start + len(part), length + 8)
+            threads.run(_sort_candidates, len(part), unit, candidates, start, part)
+        advance(len(part))
     return sequences
+
+
+def _unit_rows(x: np.ndarray) -> np.ndarray:
+    """Rows scaled to length UNIT and rounded to whole numbers; a zero row stays zero."""
+    unit = x.astype(np.float64)
+    # First by the largest value, as its square may be out of range.
+    unit /= _or_one(np.abs(unit).max(axis=1, initial=0))[:, None]
+    unit /= _or_one(np.sqrt(np.einsum("ij,ij->i", unit, unit)))[:, None]
+    unit *= UNIT
+    return np.rint(unit, out=unit)
+
+
+def _sparse_unit_rows(x: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """The same of a sparse matrix."""
+    unit = x.astype(np.float64)
+    unit.sum_duplicates()
+    row = np.repeat(np.arange(unit.shape[0]), np.diff(unit.indptr))
+    largest = np.zeros(unit.shape[0])
+    np.maximum.at(largest, row, np.abs(unit.data))
+    unit.data /= _or_one(largest)[row]
+    norms = np.sqrt(np.bincount(row, weights=unit.data**2, minlength=unit.shape[0]))
+    unit.data = np.rint(unit.data / _or_one(norms)[row] * UNIT)
+    return unit
+
+
+def _or_one(values: np.ndarray) -> np.ndarray:
+    return np.where(values > 0, values, 1)
+
+
+@njit(cache=True, nogil=True)
+def _on_grid(product):  # type: ignore[no-untyped-def]
+    return np.floor(product * (GRID / UNIT / UNIT) + 0.5)
+
+
+@njit(cache=True, nogil=True)
+def _sort_by_product(thread, threads, products, start, sequences):  # type: ignore[no-untyped-def]
+    """Sequences of the base nodes from ``start`` on, from their products with all nodes."""
+    scores = np.empty(sequences.shape[1])
+    for b in range(thread, len(sequences), threads):
+        base = start + b
+        filled = insert(sequences[b], scores, 0, base, np.inf)
+        for node in range(products.shape[1]):
+            score = _on_grid(products[b, node])
+            if score > 0 and node != base:
+                filled = insert(sequences[b], scores, filled, node, score)
+
+
+@njit(cache=True, nogil=True)
+def _sort_candidates(  # type: ignore[no-untyped-def]
+    thread, threads, unit, candidates, start, sequences
+):
+    """Sequences of the base nodes from ``start`` on, from a few candidates, -1 for none."""
+    scores = np.empty(sequences.shape[1])
+    for b in range(thread, len(sequences), threads):
+        base = start + b
+        filled = insert(sequences[b], scores, 0, base, np.inf)
+        for node in candidates[b]:
+            if node >= 0 and node != base:
+                score = _on_grid((unit[base] * unit[node]).sum())
+                if score > 0:
+                    filled = insert(sequences[b], scores, filled, node, score)
+
+
+@njit(cache=True, nogil=True)
+def _sort_by_sparse_product(  # type: ignore[no-untyped-def]
+    thread, threads, by_row, by_column, start, sequences
+):
+    """Sequences of the base nodes from ``start`` on, from features by row and by column."""
+    row_ptr, row_columns, row_values = by_row
+    column_ptr, column_rows, column_values = by_column
+    scores = np.empty(sequences.shape[1])
+    products = np.zeros(len(row_ptr) - 1)
+    for b in range(thread, len(sequences), threads):
+        base = start + b
+        for i in range(row_ptr[base], row_ptr[base + 1]):
+            column = row_columns[i]
+            for j in range(column_ptr[column], column_ptr[column + 1]):
+                products[column_rows[j]] += row_values[i] * column_values[j]
+        filled = insert(sequences[b], scores, 0, base, np.inf)
+        for node in range(len(products)):
+            score = _on_grid(products[node])
+            if score > 0 and node != base:
+                filled = insert(sequences[b], scores, filled, node, score)
+            products[node] = 0

@@ -1,9 +1,9 @@
 """The best of many nodes, kept sorted while they come in."""
 
-import numba
+from numba import njit
 
 
-@numba.njit(cache=True, inline="always")
+@njit(cache=True, nogil=True)
 def insert(nodes, scores, filled, node, score):  # type: ignore[no-untyped-def]
     """Puts a node into its place by descending score, then by id, and returns the new number of
     nodes; when there is no room, the last one falls out."""

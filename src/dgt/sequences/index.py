@@ -1,0 +1,64 @@
+"""The nearest rows of a large dense matrix, by a faiss index."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import faiss
+import numpy as np
+
+from dgt import threads
+
+# With these, a search reads a thirtieth of 169,343 rows.
+LISTS_PER_ROOT = 2.5
+PROBES = 32
+TRAINING_ROWS_PER_LIST = 64
+BLOCK = 64
+
+
+class RowIndex:
+    """Finds the rows of largest inner product, nearly always.
+
+    The result does not depend on the number of threads: faiss runs on one, and what is split over
+    ours are blocks of a fixed size.
+
+    Args:
+        rows: float32 [N, F].
+    """
+
+    def __init__(self, rows: np.ndarray) -> None:
+        lists = max(1, int(LISTS_PER_ROOT * len(rows) ** 0.5))
+        self.rows = np.ascontiguousarray(rows)
+        self.index = faiss.IndexIVFFlat(
+            faiss.IndexFlatIP(rows.shape[1]), rows.shape[1], lists, faiss.METRIC_INNER_PRODUCT
+        )
+        self.index.nprobe = PROBES
+        self.index.cp.seed = 0
+        self.index.cp.niter = 10
+        self.index.cp.max_points_per_centroid = TRAINING_ROWS_PER_LIST
+        with _one_faiss_thread():
+            self.index.train(self.rows)
+            self.index.add(self.rows)
+
+    def nearest(self, start: int, stop: int, count: int) -> np.ndarray:
+        """Of the rows from ``start`` to ``stop``, the nearest rows, [stop - start, count]; -1 where
+        there are fewer."""
+        found = np.empty((stop - start, count), dtype=np.int64)
+
+        def search(thread: int, threads: int) -> None:
+            with _one_faiss_thread():
+                for at in range(thread * BLOCK, stop - start, threads * BLOCK):
+                    end = min(at + BLOCK, stop - start)
+                    _, found[at:end] = self.index.search(self.rows[start + at : start + end], count)
+
+        threads.run(search, -(-(stop - start) // BLOCK))
+        return found
+
+
+@contextmanager
+def _one_faiss_thread() -> Iterator[None]:
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
