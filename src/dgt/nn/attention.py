@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from dgt.nn import interpolation, kernels
 from dgt.nn.interpolation import Kernel
+from dgt.nn.linear import Linear
 
 
 class DeformableGraphAttention(nn.Module):
@@ -49,10 +50,10 @@ class DeformableGraphAttention(nn.Module):
         self.heads = heads
         self.keys = keys
         self.kernel = kernel or Kernel()
-        self.values = nn.Linear(channels, criteria * channels)
-        self.offsets = nn.Linear(channels, criteria * heads * keys)
-        self.attention = nn.Linear(channels, criteria * heads * keys)
-        self.out = nn.Linear(criteria * channels, channels)
+        self.values = Linear(channels, criteria * channels)
+        self.offsets = Linear(channels, criteria * heads * keys)
+        self.attention = Linear(channels, criteria * heads * keys)
+        self.out = Linear(criteria * channels, channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

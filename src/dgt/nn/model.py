@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from dgt.nn.attention import DeformableGraphAttention
 from dgt.nn.interpolation import Kernel
+from dgt.nn.linear import Linear
 from dgt.nn.norm import NORMS
 from dgt.nn.positional import KatzEncoding
 from dgt.nn.sparse import SparseLinear
@@ -46,10 +47,10 @@ class Block(nn.Module):
         self.mlp = (
             nn.Sequential(
                 NORMS[norm](channels),
-                nn.Linear(channels, width),
+                Linear(channels, width),
                 nn.ReLU(),
                 nn.Dropout(dropout),
-                nn.Linear(width, channels),
+                Linear(width, channels),
                 nn.Dropout(dropout),
             )
             if width
@@ -133,7 +134,7 @@ class DGT(nn.Module):
         self.head = nn.Sequential(
             NORMS[norm](hidden_channels),
             nn.Dropout(dropout),
-            nn.Linear(hidden_channels, out_channels),
+            Linear(hidden_channels, out_channels),
         )
 
     def embed(self, x: Tensor, encoding: Tensor | None = None) -> Tensor:

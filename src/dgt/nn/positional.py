@@ -2,6 +2,7 @@
 
 from torch import Tensor, nn
 
+from dgt.nn.linear import Linear
 from dgt.nn.norm import NORMS
 from dgt.nn.sparse import SparseLinear
 
@@ -38,7 +39,7 @@ class KatzEncoding(nn.Module):
             NORMS[norm](channels),
             nn.ReLU(),
             nn.Dropout(hidden_dropout),
-            nn.Linear(channels, channels),
+            Linear(channels, channels),
         )
 
     def forward(self, katz: Tensor) -> Tensor:

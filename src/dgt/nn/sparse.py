@@ -9,6 +9,7 @@ from numba import njit
 from torch import Tensor, nn
 
 from dgt.nn.kernels import threads
+from dgt.nn.linear import wider_left
 
 BLOCK = 16  # channels of the weight's gradient that one task owns
 
@@ -48,7 +49,7 @@ class SparseLinear(nn.Module):
             values = F.dropout(x.values(), self.dropout, self.training)
             out = _csr_matmul(x.crow_indices(), x.col_indices(), values, self.weight)
         else:
-            out = F.dropout(x, self.dropout, self.training) @ self.weight
+            out = F.dropout(x, self.dropout, self.training) @ wider_left(self.weight)
         return out if self.bias is None else out + self.bias
 
     def __repr__(self) -> str:

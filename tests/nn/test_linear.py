@@ -1,0 +1,43 @@
+import pytest
+import torch
+
+from dgt.nn.linear import Linear
+from dgt.nn.sparse import SparseLinear
+
+SIZES = [(64, 7), (64, 10), (16, 5), (7, 64), (5, 16), (9, 48), (64, 64), (6, 7)]
+
+
+@pytest.mark.parametrize(("in_channels", "out_channels"), SIZES)
+@pytest.mark.parametrize("kind", [Linear, SparseLinear])
+def test_the_number_of_threads_does_not_change_a_bit(kind, in_channels: int, out_channels: int):
+    torch.manual_seed(0)
+    x = torch.randn(2000, in_channels, requires_grad=True)
+    grad = torch.randn(2000, out_channels)
+    layer = kind(in_channels, out_channels)
+    results, before = [], torch.get_num_threads()
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            out = layer(x)
+            results.append([out, *torch.autograd.grad(out, [x, *layer.parameters()], grad)])
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize(("in_channels", "out_channels"), SIZES)
+@pytest.mark.parametrize("bias", [True, False])
+def test_it_is_pytorch_s_linear_layer(in_channels: int, out_channels: int, bias: bool):
+    torch.manual_seed(0)
+    layer = Linear(in_channels, out_channels, bias=bias).double()
+    x = torch.randn(50, in_channels, dtype=torch.double, requires_grad=True)
+    expected = torch.nn.functional.linear(x, layer.weight, layer.bias)
+    assert torch.allclose(layer(x), expected)
+    inputs = [x, *layer.parameters()]
+    for ours, theirs in zip(
+        torch.autograd.grad(layer(x).sin().sum(), inputs),
+        torch.autograd.grad(expected.sin().sum(), inputs),
+        strict=True,
+    ):
+        assert torch.allclose(ours, theirs)
