@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from dgt.nn.dropout import Dropout, _dropout, dropout
 from dgt.nn.norm import BatchNorm, LayerNorm
 from dgt.nn.sparse import SparseLinear, _matmul
 
@@ -89,3 +90,55 @@ def test_gradients_have_the_same_bits_for_one_and_two_threads(make):
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(a, b) for a, b in zip(*grads, strict=True))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_dropout_rate_scale_and_independence(p):
+    torch.manual_seed(0)
+    x = torch.full((1000, 1000), 2.0)
+    kept = dropout(x, p) != 0
+    assert dropout(x, p).unique().tolist() == pytest.approx([0.0, 2 / (1 - p)])
+    sigma = (p * (1 - p)) ** 0.5
+    assert abs(kept.double().mean() - (1 - p)) < 5 * sigma / 1000
+    # Row and column sums, and agreement of neighbours, are those of independent draws.
+    for axis in (0, 1):
+        spread = kept.double().mean(axis).std()
+        assert abs(spread / (sigma / 1000**0.5) - 1) < 0.1
+    expected = p * p + (1 - p) ** 2
+    for shift in (1, 2, 8, 64, 8192):
+        flat = kept.flatten()
+        agree = (flat[shift:] == flat[:-shift]).double().mean()
+        assert abs(agree - expected) < 5 * (expected * (1 - expected)) ** 0.5 / 990
+    again = dropout(x, p) != 0
+    assert abs((kept == again).double().mean() - expected) < 0.01
+
+
+def test_dropout_follows_the_seed_and_not_the_threads():
+    before, results = torch.get_num_threads(), []
+    x = torch.rand(300, 500)
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            torch.manual_seed(5)
+            results.append(dropout(x, 0.4))
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(*results)
+    torch.manual_seed(6)
+    assert not torch.equal(results[0], dropout(x, 0.4))
+
+
+def test_dropout_gradient_goes_where_the_values_went():
+    x = torch.ones(100, 100, dtype=torch.float64, requires_grad=True)
+    out = dropout(x, 0.3)
+    out.backward(torch.full_like(x, 3.0))
+    torch.testing.assert_close(x.grad, 3 * out.detach())
+    assert dropout(x, 0.3, training=False) is x
+    assert dropout(x, 0.0) is x
+    with pytest.raises(ValueError, match=r"below 1, got 1"):
+        Dropout(1)
+
+
+def test_dropout_opcheck():
+    x = torch.rand(5, 6, dtype=torch.float64, requires_grad=True)
+    torch.library.opcheck(_dropout, (x, torch.tensor(7), 0.5))

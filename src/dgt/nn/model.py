@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dgt.nn.attention import DeformableGraphAttention
+from dgt.nn.dropout import Dropout
 from dgt.nn.interpolation import Kernel
 from dgt.nn.linear import Linear
 from dgt.nn.norm import NORMS
@@ -43,15 +44,15 @@ class Block(nn.Module):
         width = round(channels * mlp_ratio)
         self.norm = NORMS[norm](channels)
         self.attention = attention
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.mlp = (
             nn.Sequential(
                 NORMS[norm](channels),
                 Linear(channels, width),
                 nn.ReLU(),
-                nn.Dropout(dropout),
+                Dropout(dropout),
                 Linear(width, channels),
-                nn.Dropout(dropout),
+                Dropout(dropout),
             )
             if width
             else None
@@ -133,7 +134,7 @@ class DGT(nn.Module):
         )
         self.head = nn.Sequential(
             NORMS[norm](hidden_channels),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             Linear(hidden_channels, out_channels),
         )
 

@@ -2,6 +2,7 @@
 
 from torch import Tensor, nn
 
+from dgt.nn.dropout import Dropout
 from dgt.nn.linear import Linear
 from dgt.nn.norm import NORMS
 from dgt.nn.sparse import SparseLinear
@@ -38,7 +39,7 @@ class KatzEncoding(nn.Module):
             SparseLinear(anchors, channels, dropout=dropout),
             NORMS[norm](channels),
             nn.ReLU(),
-            nn.Dropout(hidden_dropout),
+            Dropout(hidden_dropout),
             Linear(channels, channels),
         )
 

@@ -4,11 +4,11 @@ import math
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from numba import njit
 from torch import Tensor, nn
 
-from dgt.nn.kernels import threads
+from dgt import threads
+from dgt.nn.dropout import dropout
 from dgt.nn.linear import wider_left
 
 BLOCK = 16  # channels of the weight's gradient that one task owns
@@ -46,10 +46,10 @@ class SparseLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if x.layout == torch.sparse_csr:
-            values = F.dropout(x.values(), self.dropout, self.training)
+            values = dropout(x.values(), self.dropout, self.training)
             out = _csr_matmul(x.crow_indices(), x.col_indices(), values, self.weight)
         else:
-            out = F.dropout(x, self.dropout, self.training) @ wider_left(self.weight)
+            out = dropout(x, self.dropout, self.training) @ wider_left(self.weight)
         return out if self.bias is None else out + self.bias
 
     def __repr__(self) -> str:

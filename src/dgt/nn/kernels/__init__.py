@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dgt import threads
 from dgt.nn.interpolation import Kernel
-from dgt.nn.kernels import cpu, threads
+from dgt.nn.kernels import cpu
 
 
 def deformable_attention(
