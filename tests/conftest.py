@@ -1,6 +1,7 @@
 """Fixtures that several test files share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,3 +17,11 @@ def benchmark_data() -> Path:
     if not path.is_dir():
         pytest.fail(f"DGT_DATA is {folder!r}, which is not a folder")
     return path
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps the tests out of the user's cache, and the user's cache out of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DGT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -10,7 +10,11 @@ from torch_geometric.data import Data
 LABELS = ("red", "green", "blue", "white", "black", "brown", "pink")
 # Settings with which training on it takes a moment.
 QUICK = {"hidden_channels": 16, "length": 8, "epochs": 30, "patience": 30}
-FLAGS = [f"--{name.replace('_', '-')}={value}" for name, value in QUICK.items()]
+
+
+def flags(**settings: object) -> list[str]:
+    """The quick settings, and others, as flags of the command line."""
+    return [f"--{name.replace('_', '-')}={value}" for name, value in (QUICK | settings).items()]
 
 
 def block_graph(nodes: int = 90, classes: int = 3, features: int = 12, seed: int = 0) -> Data:

@@ -140,9 +140,7 @@ def train(
 
     data = load(graph, settings.train.splits)
     out = out or free_folder(graph)
-    _say(f"training on {graph}: results go to {out}", quiet)
-    if resume and (out / folder.METRICS).is_file():
-        print(f"{out}: this run is already complete", file=sys.stderr)
+    complete = resume and (out / folder.METRICS).is_file()
     try:
         metrics = train_runs(
             data,
@@ -159,6 +157,8 @@ def train(
             again = f"dgt train {graph} --out {out} --resume" + f" --runs {runs}" * (runs > 1)
             print(f"\ninterrupted; to continue: {again}", file=sys.stderr)
         raise
+    if complete:
+        print(f"{out}: this run is already complete", file=sys.stderr)
     if json_:
         print(json.dumps(metrics, indent=2))
         return
@@ -202,7 +202,8 @@ def predict(
         raise InputError(f"{run}: does not name its graph; give one after it")
     data = load(name, classifier.config.train.splits)
     classifier.write_predictions(out, data)
-    _say(f"{data.num_nodes} predictions in {out}", quiet)
+    if not quiet:
+        print(f"{data.num_nodes} predictions in {out}", file=sys.stderr)
 
 
 @app.command
@@ -269,11 +270,6 @@ def _show_accuracies(metrics: dict[str, Any]) -> None:
             row += [f"± {metrics[f'{name}_std']:.2%}", f"± {metrics[f'{name}_ci95']:.2%}"]
         table.add_row(part, *row)
     Console().print(table)
-
-
-def _say(text: str, quiet: bool) -> None:
-    if not quiet:
-        print(text, file=sys.stderr)
 
 
 def _require_at_least_one(name: str, value: int) -> None:
