@@ -27,10 +27,11 @@ def adjacency(edge_index: Tensor, num_nodes: int) -> scipy.sparse.csr_array:
             )
     other = source != target
     source, target = source[other], target[other]
-    ones = np.ones(2 * len(source))
-    both = (np.concatenate([source, target]), np.concatenate([target, source]))
-    matrix = scipy.sparse.csr_array((ones, both), shape=(num_nodes, num_nodes))
-    matrix.sum_duplicates()
+    one_way = scipy.sparse.csr_array(
+        (np.ones(len(source)), (source, target)), shape=(num_nodes, num_nodes)
+    )
+    matrix = one_way + one_way.T
+    matrix.sort_indices()
     matrix.data[:] = 1
     return matrix
 

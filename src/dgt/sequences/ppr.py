@@ -75,7 +75,7 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
     near = np.empty(length + length // 2 + 8, np.int32)
     near_scores = np.empty(len(near))
     best = np.empty(length, np.int32)
-    best_scores = np.empty(length)
+    best_scores = np.empty(length, np.float32)  # rounded: equal scores tie though sums differ
     for b in range(thread, len(bases), threads):
         base = bases[b]
         count, left = _push(graph, base, alpha, state, touched, queue)
@@ -99,14 +99,14 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
                 filled = insert(near, near_scores, filled, node, score)
 
         # The best of these, with the next step of what waits.
-        kept = insert(best, best_scores, 0, graph.nodes[base], np.inf)
+        kept = insert(best, best_scores, 0, graph.nodes[base], np.float32(np.inf))
         for i in range(filled):
             node = near[i]
             if node != base:
                 step = -alpha / (1 - alpha) * per_edge * (indptr[node + 1] - indptr[node])
                 for e in range(indptr[node], indptr[node + 1]):
                     step += state[indices[e], RESIDUAL]
-                score = near_scores[i] + (1 - alpha) * step
+                score = np.float32(near_scores[i] + (1 - alpha) * step)
                 kept = insert(best, best_scores, kept, graph.nodes[node], score)
         sequences[b, :kept] = best[:kept]
         for i in range(count):

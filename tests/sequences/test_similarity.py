@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import cosine_similarity
+from torch_geometric.data import Data
+
+import dgt.sequences.similarity
+from dgt.sequences import node_sequences
+from dgt.sequences.similarity import similarity_sequences
+from tests.sequences.graphs import graphs, valid
+
+NO_EDGES = torch.empty(2, 0, dtype=torch.long)
+
+
+def by_scikit_learn(x: np.ndarray, length: int) -> list[list[int]]:
+    """Nodes with a similarity above 0, by descending similarity and id, the base node first."""
+    cosine = cosine_similarity(x).round(5)
+    np.fill_diagonal(cosine, 2)
+    return [
+        [node for node in np.argsort(-row, kind="stable") if row[node] > 0 or node == base][:length]
+        for base, row in enumerate(cosine)
+    ]
+
+
+@settings(deadline=None)
+@given(data=graphs(), length=st.integers(1, 40))
+def test_dense_and_sparse_order_is_by_cosine_and_id(data: Data, length: int) -> None:
+    x = data.x.numpy()
+    truth = by_scikit_learn(x, length)
+    for form in (x, scipy.sparse.csr_array(x)):
+        sequences = similarity_sequences(form, length, lambda done: None)
+        assert sequences.shape == (len(x), length)
+        assert [valid(torch.from_numpy(row)) for row in sequences] == truth
+
+
+def test_real_valued_features() -> None:
+    x = np.random.default_rng(0).normal(size=(700, 20)).astype(np.float32)
+    sequences = similarity_sequences(x, 32, lambda done: None)
+    cosine = cosine_similarity(x.astype(np.float64))
+    for base, row in enumerate(sequences):
+        assert row[0] == base
+        cosine[base, base] = 2
+        best = np.sort(cosine[base])[::-1][:32]
+        np.testing.assert_allclose(cosine[base, row], best, atol=2e-6)
+
+
+def test_equal_rows_and_multiples_tie_by_id() -> None:
+    row = np.array([0.1, 0.7, 0.3, 1.3])
+    x = np.stack([row, 3 * row, row, 1e30 * row, 1e-30 * row, row / 7])
+    for form in (x, scipy.sparse.csr_array(x)):
+        sequences = similarity_sequences(form, 6, lambda done: None)
+        for base in range(6):
+            rest = [node for node in range(6) if node != base]
+            assert sequences[base].tolist() == [base, *rest]
+
+
+def test_a_node_without_features_is_alone() -> None:
+    x = torch.zeros(5, 100)
+    x[1:3, 4] = 1
+    data = Data(x=x, edge_index=NO_EDGES)
+    sequences = node_sequences(data, ["similarity"], 3)[0]
+    assert sequences.tolist() == [[0, -1, -1], [1, 2, -1], [2, 1, -1], [3, -1, -1], [4, -1, -1]]
+    for x in (None, torch.zeros(5, 0)):
+        data = Data(x=x, edge_index=NO_EDGES, num_nodes=5)
+        assert node_sequences(data, ["similarity"], 1)[0, :, 0].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta:UserWarning")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse_tensors_are_taken(layout: torch.layout) -> None:
+    x = (torch.rand(50, 40, generator=torch.Generator().manual_seed(0)) < 0.2).float()
+    dense = node_sequences(Data(x=x, edge_index=NO_EDGES), ["similarity"], 8)
+    sparse = x.to_sparse(layout=layout)
+    assert torch.equal(
+        node_sequences(Data(x=sparse, edge_index=NO_EDGES), ["similarity"], 8), dense
+    )
+
+
+def clustered(nodes: int = 4000, features: int = 32) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(40, features))
+    return centres[rng.integers(0, 40, nodes)] + 0.3 * rng.normal(size=(nodes, features))
+
+
+def test_index_finds_nearly_what_the_product_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = clustered()
+    exact = similarity_sequences(x, 32, lambda done: None)
+    monkeypatch.setattr(dgt.sequences.similarity, "EXACT_NODES", 1000)
+    near = similarity_sequences(x, 32, lambda done: None)
+    assert (near[:, 0] == np.arange(len(x))).all()
+    found = [len(np.intersect1d(a, b)) for a, b in zip(exact, near, strict=True)]
+    assert np.mean(found) / 32 >= 0.99
+    # In order: the similarities fall along each row.
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    similarity = np.einsum("nlf,nf->nl", unit[near], unit)
+    assert (np.diff(similarity[:, 1:], axis=1) < 2e-6).all()

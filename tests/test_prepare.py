@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from dgt.config import Config, EncodingConfig, ModelConfig, SequenceConfig
+from dgt.encodings import choose_anchors, katz
+from dgt.prepare import prepare
+from dgt.sequences import node_sequences
+from tests.small import block_graph
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DGT_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_inputs_follow_the_settings(folder: Path) -> None:
+    data = block_graph()
+    config = Config(
+        sequences=SequenceConfig(criteria=("ppr", "similarity"), length=9, ppr_alpha=0.3),
+        encoding=EncodingConfig(katz_order=3, katz_beta=0.2, katz_scaling="sum", anchors=10),
+    )
+    inputs = prepare(data, config)
+    assert set(inputs) == {"x", "sequences", "encoding"}
+    assert torch.equal(inputs["x"], data.x)
+    assert torch.equal(
+        inputs["sequences"], node_sequences(data, ("ppr", "similarity"), 9, ppr_alpha=0.3)
+    )
+    anchors = choose_anchors(data.edge_index, 90, 10)
+    columns = katz(data.edge_index, 90, order=3, beta=0.2, scaling="sum", anchors=anchors)
+    assert torch.equal(inputs["encoding"].to_dense(), columns.to_dense())
+    assert len(list(folder.rglob("*.npy"))) == 2
+
+
+def test_given_anchors_and_no_encoding() -> None:
+    data = block_graph()
+    anchors = torch.tensor([4, -1, 2])
+    inputs = prepare(data, Config(model=ModelConfig(model="dgt-light")), anchors=anchors)
+    assert inputs["sequences"].shape == (1, 90, 64)
+    columns = inputs["encoding"].to_dense()
+    assert columns.shape == (90, 3)
+    assert (columns[:, 1] == 0).all()
+    assert (columns[:, 0] > 0).any()
+    assert prepare(data, Config(encoding=EncodingConfig(encoding="none")))["encoding"] is None
+
+
+@pytest.mark.parametrize(
+    ("share", "width", "sparse"), [(0.05, 200, True), (0.05, 20, False), (0.5, 200, False)]
+)
+def test_few_of_many_features_become_sparse(share: float, width: int, sparse: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.rand(90, width, generator=generator, dtype=torch.float64)
+    x[torch.rand(90, width, generator=generator) > share] = 0
+    data = Data(x=x, edge_index=block_graph().edge_index)
+    for form in (x, x.to_sparse_coo()):
+        data.x = form
+        result = prepare(data, Config())["x"]
+        assert (result.layout == torch.sparse_csr) == sparse
+        assert result.dtype == torch.float32
+        assert torch.equal(result.to_dense(), x.float())
