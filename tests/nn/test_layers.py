@@ -141,4 +141,23 @@ def test_dropout_gradient_goes_where_the_values_went():
 
 def test_dropout_opcheck():
     x = torch.rand(5, 6, dtype=torch.float64, requires_grad=True)
-    torch.library.opcheck(_dropout, (x, torch.tensor(7), 0.5))
+    for relu in (False, True):
+        torch.library.opcheck(_dropout, (x, torch.tensor(7), 0.5, relu))
+
+
+def test_relu_and_dropout_in_one_pass_equal_one_after_the_other():
+    x = torch.randn(200, 300, dtype=torch.float64)
+    results = []
+    for together in (True, False):
+        torch.manual_seed(3)
+        z = x.clone().requires_grad_()
+        out = dropout(z, 0.4, relu=True) if together else dropout(z.relu(), 0.4)
+        out.backward(torch.cos(torch.arange(x.numel())).view_as(x))
+        results.append((out.detach(), z.grad))
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b)
+    assert torch.equal(dropout(x, 0.4, training=False, relu=True), x.relu())
+
+
+def test_dropout_does_not_hide_nan():
+    assert dropout(torch.full((1000,), float("nan")), 0.5, relu=True).isnan().any()

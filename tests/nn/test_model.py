@@ -30,10 +30,11 @@ def test_attention_equals_the_equation_written_out():
     D = C // M
     expected = dga.out.bias.repeat(N, 1)
     for q in range(N):
-        a = dga.attention(z[q]).view(T, M, K).softmax(-1)
+        offset, a = dga.query(z[q]).view(2, T, M, K)
+        a = a.softmax(-1)
         for t in range(T):
             nodes = [v for v in sequences[t, q].tolist() if v >= 0]
-            p = (len(nodes) - 1) * dga.offsets(z[q]).view(T, M, K)[t].sigmoid()
+            p = (len(nodes) - 1) * offset[t].sigmoid()
             for m in range(M):
                 rows = slice((t * M + m) * D, (t * M + m + 1) * D)
                 W, W_prime = dga.out.weight[:, rows], dga.values.weight[rows]

@@ -51,8 +51,7 @@ class DeformableGraphAttention(nn.Module):
         self.keys = keys
         self.kernel = kernel or Kernel()
         self.values = Linear(channels, criteria * channels)
-        self.offsets = Linear(channels, criteria * heads * keys)
-        self.attention = Linear(channels, criteria * heads * keys)
+        self.query = Linear(channels, 2 * criteria * heads * keys)
         self.out = Linear(criteria * channels, channels)
         self.reset_parameters()
 
@@ -62,12 +61,11 @@ class DeformableGraphAttention(nn.Module):
         for linear in (self.values, self.out):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
-        for linear in (self.offsets, self.attention):
-            nn.init.zeros_(linear.weight)
-            nn.init.zeros_(linear.bias)
+        nn.init.zeros_(self.query.weight)
+        nn.init.zeros_(self.query.bias)
         share = (torch.arange(self.heads * self.keys) + 0.5) / (self.heads * self.keys)
         with torch.no_grad():
-            self.offsets.bias.copy_(torch.logit(share).repeat(self.criteria))
+            self.query.bias.view(2, self.criteria, -1)[0] = torch.logit(share)
 
     def sample(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Offsets (as a share of the sequence) and attention of all keys.
@@ -75,10 +73,8 @@ class DeformableGraphAttention(nn.Module):
         Returns:
             Two tensors of shape ``(N, T, M, K)``.
         """
-        shape = (-1, self.criteria, self.heads, self.keys)
-        offsets = torch.sigmoid(self.offsets(z)).view(shape)
-        attention = torch.softmax(self.attention(z).view(shape), dim=-1)
-        return offsets, attention
+        query = self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
+        return torch.sigmoid(query[:, 0]), torch.softmax(query[:, 1], dim=-1)
 
     def forward(self, z: Tensor, sequences: Tensor) -> Tensor:
         """

@@ -21,53 +21,79 @@ BLOCK = 8192  # values that share a key; a block is the unit of work
 
 class Dropout(nn.Module):
     r"""Sets each value to zero with probability ``p`` in training, and scales the others by
-    :math:`1 / (1 - p)`."""
+    :math:`1 / (1 - p)`; with ``relu``, after a ReLU in the same pass over the memory."""
 
-    def __init__(self, p: float) -> None:
+    def __init__(self, p: float, *, relu: bool = False) -> None:
         super().__init__()
         if not 0 <= p < 1:
             raise ValueError(f"p must be at least 0 and below 1, got {p}")
         self.p = p
+        self.relu = relu
 
     def forward(self, x: Tensor) -> Tensor:
-        return dropout(x, self.p, self.training)
+        return dropout(x, self.p, self.training, relu=self.relu)
 
     def extra_repr(self) -> str:
-        return f"p={self.p}"
+        return f"p={self.p}" + ", relu=True" * self.relu
 
 
-def dropout(x: Tensor, p: float, training: bool = True) -> Tensor:
-    """:func:`torch.nn.functional.dropout`, fast on the CPU."""
+def dropout(x: Tensor, p: float, training: bool = True, *, relu: bool = False) -> Tensor:
+    """:func:`torch.nn.functional.dropout`, fast on the CPU; with ``relu``, of the positive part."""
     if not training or p == 0:
-        return x
+        return F.relu(x) if relu else x
     if not x.is_cpu:
-        return F.dropout(x, p)
-    return _dropout(x, torch.randint(2**62, ()), p)
+        return F.dropout(F.relu(x) if relu else x, p)
+    return _dropout(x, torch.randint(2**62, ()), p, relu)
 
 
 @torch.library.custom_op("dgt::dropout", mutates_args=(), device_types="cpu")
-def _dropout(x: Tensor, seed: Tensor, p: float) -> Tensor:
-    x = x.detach().contiguous()
-    out = torch.empty_like(x)
+def _dropout(x: Tensor, seed: Tensor, p: float, relu: bool) -> Tensor:
+    out = torch.empty(x.shape, dtype=x.dtype)
+    arrays = _flat(x, out)
     key, threshold = np.uint64(seed.item()), np.uint32(round(p * 2**32))
-    arrays = (x.numpy().reshape(-1), out.numpy().reshape(-1))
     scale = arrays[0].dtype.type(1 / (1 - p))
-    threads.run(_apply, 1 + x.numel() // (4 * BLOCK), *arrays, key, threshold, scale)
+    threads.run(_apply, _tasks(x), *arrays, key, threshold, scale, relu)
     return out
 
 
+@torch.library.custom_op("dgt::relu_dropout_backward", mutates_args=(), device_types="cpu")
+def _relu_backward(grad: Tensor, out: Tensor, p: float) -> Tensor:
+    result = torch.empty(grad.shape, dtype=grad.dtype)
+    arrays = _flat(grad, out, result)
+    threads.run(_where_positive, _tasks(grad), *arrays, arrays[0].dtype.type(1 / (1 - p)))
+    return result
+
+
+def _flat(*tensors: Tensor) -> list[np.ndarray]:
+    return [x.detach().contiguous().numpy().reshape(-1) for x in tensors]
+
+
+def _tasks(x: Tensor) -> int:
+    """Small tensors are not worth a second thread."""
+    return 1 + x.numel() // (4 * BLOCK)
+
+
 @_dropout.register_fake
-def _(x: Tensor, seed: Tensor, p: float) -> Tensor:
-    return torch.empty_like(x, memory_format=torch.contiguous_format)
+def _(x: Tensor, seed: Tensor, p: float, relu: bool) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+@_relu_backward.register_fake
+def _(grad: Tensor, out: Tensor, p: float) -> Tensor:
+    return grad.new_empty(grad.shape)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    _, seed, ctx.p = inputs
-    ctx.save_for_backward(seed)
+    _, seed, ctx.p, ctx.relu = inputs
+    # Where the output of ReLU and dropout is positive, there its gradient passes.
+    ctx.save_for_backward(output if ctx.relu else seed)
 
 
-def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-    return _dropout(grad, *ctx.saved_tensors, ctx.p), None, None
+def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+    (saved,) = ctx.saved_tensors
+    if ctx.relu:
+        return _relu_backward(grad, saved, ctx.p), None, None, None
+    return _dropout(grad, saved, ctx.p, False), None, None, None
 
 
 _dropout.register_autograd(_autograd, setup_context=_setup_context)
@@ -85,9 +111,10 @@ def _mix(h: Any) -> Any:
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def _apply(
-    thread: int, threads: int, x: Any, out: Any, seed: Any, threshold: Any, scale: Any
+    thread: int, threads: int, x: Any, out: Any, seed: Any, threshold: Any, scale: Any, relu: bool
 ) -> None:
     zero = x.dtype.type(0)
+    floor = zero if relu else x.dtype.type(-np.inf)
     low, high = np.uint32(seed & np.uint64(0xFFFFFFFF)), np.uint32(seed >> np.uint64(32))
     for block in range(thread, (x.size + BLOCK - 1) // BLOCK, threads):
         key = np.uint32(_mix(np.uint32(_mix(np.uint32(block) ^ low)) ^ high))
@@ -95,4 +122,16 @@ def _apply(
         target = out[block * BLOCK : (block + 1) * BLOCK]
         for i in range(source.size):
             keep = _mix(np.uint32(np.uint32(i) ^ key)) >= threshold
-            target[i] = source[i] * scale if keep else zero
+            # A NaN is kept by the second comparison, so that it is not lost.
+            target[i] = source[i] * scale if keep and not source[i] < floor else zero
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def _where_positive(thread: int, threads: int, grad: Any, gate: Any, out: Any, scale: Any) -> None:
+    zero = grad.dtype.type(0)
+    for block in range(thread, (grad.size + BLOCK - 1) // BLOCK, threads):
+        source = grad[block * BLOCK : (block + 1) * BLOCK]
+        passed = gate[block * BLOCK : (block + 1) * BLOCK]
+        target = out[block * BLOCK : (block + 1) * BLOCK]
+        for i in range(source.size):
+            target[i] = source[i] * scale if passed[i] > zero else zero

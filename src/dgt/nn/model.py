@@ -42,17 +42,15 @@ class Block(nn.Module):
         super().__init__()
         channels = attention.channels
         width = round(channels * mlp_ratio)
-        self.norm = NORMS[norm](channels)
+        self.norm = NORMS[norm](channels, affine=False)
         self.attention = attention
         self.dropout = Dropout(dropout)
         self.mlp = (
             nn.Sequential(
-                NORMS[norm](channels),
+                NORMS[norm](channels, affine=False),
                 Linear(channels, width),
-                nn.ReLU(),
-                Dropout(dropout),
+                Dropout(dropout, relu=True),
                 Linear(width, channels),
-                Dropout(dropout),
             )
             if width
             else None
@@ -133,7 +131,7 @@ class DGT(nn.Module):
             for _ in range(blocks)
         )
         self.head = nn.Sequential(
-            NORMS[norm](hidden_channels),
+            NORMS[norm](hidden_channels, affine=False),
             Dropout(dropout),
             Linear(hidden_channels, out_channels),
         )

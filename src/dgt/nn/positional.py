@@ -38,8 +38,7 @@ class KatzEncoding(nn.Module):
         self.mlp = nn.Sequential(
             SparseLinear(anchors, channels, dropout=dropout),
             NORMS[norm](channels),
-            nn.ReLU(),
-            Dropout(hidden_dropout),
+            Dropout(hidden_dropout, relu=True),
             Linear(channels, channels),
         )
 

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from numba import njit
 from torch import Tensor, nn
 
@@ -48,9 +49,9 @@ class SparseLinear(nn.Module):
         if x.layout == torch.sparse_csr:
             values = dropout(x.values(), self.dropout, self.training)
             out = _csr_matmul(x.crow_indices(), x.col_indices(), values, self.weight)
-        else:
-            out = dropout(x, self.dropout, self.training) @ wider_left(self.weight)
-        return out if self.bias is None else out + self.bias
+            return out if self.bias is None else out + self.bias
+        x = dropout(x, self.dropout, self.training)
+        return F.linear(x, wider_left(self.weight).t(), self.bias)
 
     def __repr__(self) -> str:
         sizes = f"{self.in_channels}, {self.out_channels}"
