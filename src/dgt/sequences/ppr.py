@@ -10,8 +10,6 @@ from dgt.sequences.ranked import RankedGraph
 from dgt.sequences.top import insert
 
 CHUNK = 1024
-# What a node has while mass is pushed through the graph.
-RESIDUAL, THRESHOLD, SCORE = 0, 1, 2
 
 
 def ppr_sequences(
@@ -63,13 +61,12 @@ def ppr_sequences(
 def _sort_nodes(  # type: ignore[no-untyped-def]
     thread, threads, graph, bases, alpha, tolerance, sequences
 ):
-    indptr, indices = graph.indptr, graph.indices
-    num_nodes = len(graph.nodes)
+    indptr, indices, degrees = graph.indptr, graph.indices, graph.degrees
+    num_nodes = len(degrees)
     length = sequences.shape[1]
     # One scratch for all base nodes of this thread: only touched nodes are ever reset.
-    state = np.zeros((num_nodes, 3))
-    for node in range(num_nodes):
-        state[node, THRESHOLD] = alpha * tolerance * max(indptr[node + 1] - indptr[node], 1)
+    scores = np.zeros(num_nodes)
+    residuals = np.zeros(num_nodes)
     touched = np.empty(num_nodes, np.int32)
     queue = np.empty(num_nodes, np.int32)
     near = np.empty(length + length // 2 + 8, np.int32)
@@ -78,7 +75,7 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
     best_scores = np.empty(length, np.float32)  # rounded: equal scores tie though sums differ
     for b in range(thread, len(bases), threads):
         base = bases[b]
-        count, left = _push(graph, base, alpha, state, touched, queue)
+        count, left = _push(graph, base, alpha, tolerance, scores, residuals, touched, queue)
 
         # Near the top: by what was pushed, what waits, and what the rest may bring.
         first, stop = graph.first[base], graph.stop[base]
@@ -86,64 +83,64 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
         filled = 0
         for i in range(count):
             node = touched[i]
-            degree = max(indptr[node + 1] - indptr[node], 1)
-            score = state[node, SCORE] + state[node, RESIDUAL] + per_edge * degree
-            filled = insert(near, near_scores, filled, node, score)
-            state[node, SCORE] = score
-            state[node, RESIDUAL] /= degree  # what each neighbour gets next
+            scores[node] += residuals[node] + per_edge * degrees[node]
+            filled = insert(near, near_scores, filled, node, scores[node])
+            residuals[node] /= max(degrees[node], 1)  # what each neighbour gets next
         for node in range(first, stop):  # untouched ones, by descending degree
-            score = per_edge * (indptr[node + 1] - indptr[node])
-            if filled == len(near) and score < near_scores[filled - 1]:
+            if filled == len(near) and per_edge * degrees[node] < near_scores[filled - 1]:
                 break
-            if state[node, SCORE] == 0:
-                filled = insert(near, near_scores, filled, node, score)
+            if scores[node] == 0:
+                filled = insert(near, near_scores, filled, node, per_edge * degrees[node])
 
         # The best of these, with the next step of what waits.
         kept = insert(best, best_scores, 0, graph.nodes[base], np.float32(np.inf))
         for i in range(filled):
             node = near[i]
             if node != base:
-                step = -alpha / (1 - alpha) * per_edge * (indptr[node + 1] - indptr[node])
+                step = 0.0
                 for e in range(indptr[node], indptr[node + 1]):
-                    step += state[indices[e], RESIDUAL]
-                score = np.float32(near_scores[i] + (1 - alpha) * step)
-                kept = insert(best, best_scores, kept, graph.nodes[node], score)
+                    step += residuals[indices[e]]
+                score = near_scores[i] + (1 - alpha) * step - alpha * per_edge * degrees[node]
+                kept = insert(best, best_scores, kept, graph.nodes[node], np.float32(score))
         sequences[b, :kept] = best[:kept]
         for i in range(count):
-            state[touched[i], RESIDUAL] = 0
-            state[touched[i], SCORE] = 0
+            scores[touched[i]] = 0
+            residuals[touched[i]] = 0
 
 
 @njit(cache=True, nogil=True)
-def _push(graph, base, alpha, state, touched, queue):  # type: ignore[no-untyped-def]
+def _push(  # type: ignore[no-untyped-def]
+    graph, base, alpha, tolerance, scores, residuals, touched, queue
+):
     """Pushes a base node's mass; the number of nodes touched and the share of mass left."""
+    indptr, indices, degrees = graph.indptr, graph.indices, graph.degrees
+    limit = alpha * tolerance
     # The queue is a ring. A node is in it at most once: it enters when its residual reaches the
-    # threshold, and its residual is 0 when it leaves.
+    # limit, and its residual is 0 when it leaves.
     head, waiting = 0, 1
     queue[0] = base
     touched[0] = base
     count = 1
-    state[base, RESIDUAL] = alpha
+    residuals[base] = alpha
     left = 1.0
     while waiting > 0:
         node = queue[head]
         head = head + 1 if head + 1 < len(queue) else 0
         waiting -= 1
-        mass = state[node, RESIDUAL]
-        state[node, RESIDUAL] = 0
-        state[node, SCORE] += mass
+        mass = residuals[node]
+        residuals[node] = 0
+        scores[node] += mass
         left -= mass
-        start, stop = graph.indptr[node], graph.indptr[node + 1]
-        share = (1 - alpha) * mass / max(stop - start, 1)
-        for e in range(start, stop):
-            neighbour = graph.indices[e]
-            old = state[neighbour, RESIDUAL]
+        share = (1 - alpha) * mass / max(degrees[node], 1)
+        for e in range(indptr[node], indptr[node + 1]):
+            neighbour = indices[e]
+            old = residuals[neighbour]
             new = old + share
-            state[neighbour, RESIDUAL] = new
-            if old == 0 and state[neighbour, SCORE] == 0:
+            residuals[neighbour] = new
+            if old == 0 and scores[neighbour] == 0:
                 touched[count] = neighbour
                 count += 1
-            if old < state[neighbour, THRESHOLD] <= new:
+            if old < limit * degrees[neighbour] <= new:
                 tail = head + waiting
                 queue[tail if tail < len(queue) else tail - len(queue)] = neighbour
                 waiting += 1

@@ -16,6 +16,7 @@ class RankedGraph(NamedTuple):
 
     indptr: np.ndarray  # int32 or int64 [N + 1], by rank
     indices: np.ndarray  # uint32 [2E], the neighbours' ranks, sorted
+    degrees: np.ndarray  # float64 [N], by rank
     nodes: np.ndarray  # int32 [N], the id of each rank
     ranks: np.ndarray  # int32 [N], the rank of each id
     first: np.ndarray  # int32 [N], the first rank of each rank's component
@@ -34,4 +35,12 @@ def rank(adjacency: scipy.sparse.csr_array) -> RankedGraph:
     sizes = np.bincount(component)
     stop = np.repeat(np.cumsum(sizes), sizes).astype(np.int32)
     first = stop - np.repeat(sizes, sizes).astype(np.int32)
-    return RankedGraph(ranked.indptr, ranked.indices.astype(np.uint32), nodes, ranks, first, stop)
+    return RankedGraph(
+        indptr=ranked.indptr,
+        indices=ranked.indices.astype(np.uint32),
+        degrees=degrees[nodes].astype(np.float64),
+        nodes=nodes,
+        ranks=ranks,
+        first=first,
+        stop=stop,
+    )
