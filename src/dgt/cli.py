@@ -281,8 +281,6 @@ def _use_threads(threads: int | None) -> None:
     if threads is None:
         return
     _require_at_least_one("--threads", threads)
-    import numba
     import torch
 
-    torch.set_num_threads(threads)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    torch.set_num_threads(threads)  # our own kernels use as many
