@@ -11,6 +11,7 @@ from dgt.errors import InputError
 from dgt.graph import adjacency, to_torch
 
 SCALINGS = ("sum", "l2", "none")
+BLOCK = 8192
 
 
 def choose_anchors(edge_index: Tensor, num_nodes: int, count: int) -> Tensor:
@@ -69,24 +70,29 @@ def katz(
     selection = scipy.sparse.csr_array(
         (np.ones(len(present)), (chosen[present], present)), shape=(num_nodes, len(chosen))
     )
-    # A^k times the selection, from the right: [N, N'] at every step, never [N, N].
-    power = A @ selection
-    total = power
-    for k in range(2, order + 1):
+    # A^k times the selection, from the right: [N, N'] at every step, never [N, N]. The last step
+    # fills up fastest, so it is made, scaled and rounded a block of rows at a time.
+    total = power = A @ selection
+    for k in range(2, order):
         power = A @ power
         total = total + beta ** (k - 1) * power
-    total.sort_indices()
-    return to_torch(_scaled(total, scaling))
+    blocks = []
+    for start in range(0, num_nodes, BLOCK):
+        rows = total[start : start + BLOCK]
+        if order > 1:
+            rows = rows + beta ** (order - 1) * (A[start : start + BLOCK] @ power)
+        rows.sort_indices()
+        blocks.append(_scaled(rows, scaling).astype(np.float32))
+    return to_torch(scipy.sparse.vstack(blocks, format="csr"))
 
 
-def _scaled(matrix: scipy.sparse.csr_array, scaling: str) -> scipy.sparse.csr_array:
-    if scaling == "none":
-        return matrix
-    values = matrix.data if scaling == "sum" else matrix.data**2
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    sums = np.bincount(rows, weights=values, minlength=matrix.shape[0])
-    matrix.data = matrix.data / (sums if scaling == "sum" else np.sqrt(sums))[rows]
-    return matrix
+def _scaled(rows: scipy.sparse.csr_array, scaling: str) -> scipy.sparse.csr_array:
+    if scaling != "none":
+        values = rows.data if scaling == "sum" else rows.data**2
+        of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        sums = np.bincount(of, weights=values, minlength=rows.shape[0])
+        rows.data /= (sums if scaling == "sum" else np.sqrt(sums))[of]
+    return rows
 
 
 class Katz(BaseTransform):

@@ -70,9 +70,9 @@ def to_torch(matrix: scipy.sparse.csr_array) -> Tensor:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
         return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(np.int64)),
-            torch.from_numpy(matrix.indices.astype(np.int64)),
-            torch.from_numpy(matrix.data.astype(np.float32)),
+            torch.from_numpy(matrix.indptr.astype(np.int64, copy=False)),
+            torch.from_numpy(matrix.indices.astype(np.int64, copy=False)),
+            torch.from_numpy(matrix.data.astype(np.float32, copy=False)),
             matrix.shape,
             check_invariants=True,
         )
