@@ -52,13 +52,15 @@ class EncodingConfig:
     """Weight of a path for each further edge."""
     katz_scaling: Literal["sum", "l2", "none"] = "l2"
     """Each Katz row is divided by its sum, its L2 norm, or not."""
-    anchors: int = 4096
-    """Anchors N': the nodes of highest degree, all nodes where there are no more than this."""
+    anchors: int | None = None
+    """Anchors N', the nodes of highest degree. Unset: all nodes of a graph of up to 8192 nodes, 128
+    of a larger one."""
 
     def __post_init__(self) -> None:
         _require("katz_order", self.katz_order, self.katz_order >= 1, "at least 1")
         _require("katz_beta", self.katz_beta, self.katz_beta > 0, "above 0")
-        _require("anchors", self.anchors, self.anchors >= 1, "at least 1")
+        if self.anchors is not None:
+            _require("anchors", self.anchors, self.anchors >= 1, "at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,14 +14,23 @@ SCALINGS = ("sum", "l2", "none")
 BLOCK = 8192
 
 
-def choose_anchors(edge_index: Tensor, num_nodes: int, count: int) -> Tensor:
+# Without a number of anchors: all nodes of a small graph. On a large one the paths between all
+# nodes would not fit, and its hubs reach so many nodes that a few of them make dense columns.
+SMALL_GRAPH = 8192
+FEW_ANCHORS = 128
+
+
+def choose_anchors(edge_index: Tensor, num_nodes: int, count: int | None = None) -> Tensor:
     """The ``count`` nodes of highest degree, ties by id; all nodes, by id, if there are no more.
 
     Args:
         edge_index: the edges, int64 [2, E].
         num_nodes: number of nodes N.
-        count: number of anchors N' at most.
+        count: number of anchors N' at most; by default all nodes of a graph of up to 8192 nodes,
+            else 128.
     """
+    if count is None:
+        count = num_nodes if num_nodes <= SMALL_GRAPH else FEW_ANCHORS
     if num_nodes <= count:
         return torch.arange(num_nodes)
     degrees = np.diff(adjacency(edge_index, num_nodes).indptr)
@@ -102,11 +111,12 @@ class Katz(BaseTransform):
         order: longest path counted.
         beta: weight of a path for each further edge.
         scaling: each row is divided by its ``"sum"``, its ``"l2"`` norm, or not (``"none"``).
-        anchors: number of anchors N' at most, the nodes of highest degree.
+        anchors: number of anchors N' at most, the nodes of highest degree; by default as in
+            :func:`choose_anchors`.
     """
 
     def __init__(
-        self, order: int = 2, beta: float = 0.5, scaling: str = "l2", anchors: int = 4096
+        self, order: int = 2, beta: float = 0.5, scaling: str = "l2", anchors: int | None = None
     ) -> None:
         self.order = order
         self.beta = beta

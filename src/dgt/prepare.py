@@ -12,6 +12,8 @@ from dgt.sequences import node_sequences
 
 # From this many features on, sparse ones make the first layer faster.
 SPARSE_WIDTH = 64
+# Above this share of non-zero values, dense columns make the encoding's first layer faster.
+DENSE_SHARE = 0.1
 
 
 def prepare(
@@ -28,7 +30,8 @@ def prepare(
 
     Returns:
         ``x``, float32 [N, F], sparse CSR where few features are not zero; ``sequences``,
-        int32 [T, N, L]; ``encoding``, float32 sparse CSR [N, N'], or None if switched off.
+        int32 [T, N, L]; ``encoding``, float32 [N, N'], sparse CSR where it is sparse, or None if
+        switched off.
     """
     sequences = node_sequences(
         data,
@@ -59,7 +62,7 @@ def _encoding(data: Data, config: Config, anchors: Tensor | None) -> Tensor | No
         return None
     if anchors is None:
         anchors = choose_anchors(data.edge_index, data.num_nodes, settings.anchors)
-    return katz(
+    columns = katz(
         data.edge_index,
         data.num_nodes,
         order=settings.katz_order,
@@ -67,3 +70,5 @@ def _encoding(data: Data, config: Config, anchors: Tensor | None) -> Tensor | No
         scaling=settings.katz_scaling,
         anchors=anchors,
     )
+    dense = columns.values().numel() > DENSE_SHARE * columns.numel()
+    return columns.to_dense() if dense else columns

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dgt.nn.kernels.simd import dot_scatter, gather_sum
+from dgt.nn.kernels.simd import dot_scatter, gather_sum, prefetch
 
 # Sums may be reordered for the vector units; nothing assumes the absence of NaN or infinity.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, error_model="numpy", inline="always")
 def _length(sequences: Any, t: int, q: int) -> int:
     """The number of nodes before the padding, by bisection."""
     low, high = 0, sequences.shape[2]
@@ -40,7 +40,7 @@ def _length(sequences: Any, t: int, q: int) -> int:
     return low
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
 def _window(
     p: Any, n: int, bilinear: bool, gamma: Any, epsilon: Any, table: Any, W: Any, g: Any, k: int
 ) -> int:
@@ -67,20 +67,24 @@ def _window(
         power = centre
         for s in range(reach):
             g[k, reach - 1 - s] = power * table[reach - 1 - s]
-            # Where the table has fallen to zero, the power must not grow to infinity.
-            power = power * down if table[reach - 1 - s] > 0 else real(0)
+            power *= down
         power = centre
         for s in range(reach):
-            power = power * up if table[reach + s] > 0 else real(0)
+            power *= up
             g[k, reach + s] = power * table[reach + s]
-    for j in range(len(W)):
-        i = first + j
-        if i < 0 or i >= n or abs(p - real(i)) >= epsilon:
-            g[k, j] = real(0)
+    # Only the outermost positions of a window can lie beyond epsilon.
+    if p - real(first) >= epsilon:
+        g[k, 0] = real(0)
+    if real(first + len(W) - 1) - p >= epsilon:
+        g[k, len(W) - 1] = real(0)
+    for j in range(-first):
+        g[k, j] = real(0)
+    for j in range(n - first, len(W)):
+        g[k, j] = real(0)
     return first
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
 def _total(g: Any, k: int, W: Any) -> Any:
     total = g.dtype.type(0)
     for j in range(len(W)):
@@ -115,33 +119,43 @@ def forward(
     plane = planes[thread, 0]
     g = np.empty((K, len(W)), planes.dtype)
     w = np.zeros(L + 2 * len(W), planes.dtype)  # position i stands at len(W) + i
-    rows, weights = np.empty(L, np.int64), np.empty(L, planes.dtype)
+    rows, weights = np.empty(2 * L, np.int64), np.empty(2 * L, planes.dtype)
+    ends = np.empty(2, np.int64)
     fine = True
     for task in range(thread, T * M, threads):
         t, m = task // M, task % M
         _copy_in(values, t, m, plane, D)
-        for q in range(Q):
-            n = _length(sequences, t, q)
-            low, high = n, 0
-            for k in range(K):
-                p = offsets[q, t, m, k] * real(n - 1)
-                first = _window(p, n, bilinear, gamma, epsilon, table, W, g, k)
-                a = attention[q, t, m, k]
-                if normalize:
-                    a /= _total(g, k, W)
-                for j in range(len(W)):
-                    w[len(W) + first + j] += a * g[k, j]
-                low, high = min(low, first), max(high, first + len(W))
-            size = 0
-            for i in range(max(low, 0), min(high, n)):
-                r = sequences[t, q, i]
-                if r < 0 or r >= N:
-                    fine = False
-                elif w[len(W) + i] != 0:
-                    rows[size], weights[size] = r, w[len(W) + i]
-                    size += 1
-            w[len(W) + low : len(W) + high] = real(0)
-            gather_sum(plane, rows, weights, size, out, ((q * T + t) * M + m) * len(D), D)
+        for step in range(Q + 1):
+            # The rows of query q are asked for while those of the query before it are summed.
+            if step < Q:
+                q, begin = step, (step % 2) * L
+                n = _length(sequences, t, q)
+                low, high = n, 0
+                for k in range(K):
+                    p = offsets[q, t, m, k] * real(n - 1)
+                    first = _window(p, n, bilinear, gamma, epsilon, table, W, g, k)
+                    a = attention[q, t, m, k]
+                    if normalize:
+                        a /= _total(g, k, W)
+                    for j in range(len(W)):
+                        w[len(W) + first + j] += a * g[k, j]
+                    low, high = min(low, first), max(high, first + len(W))
+                end = begin
+                for i in range(max(low, 0), min(high, n)):
+                    r = sequences[t, q, i]
+                    if r < 0 or r >= N:
+                        fine = False
+                    elif w[len(W) + i] != 0:
+                        prefetch(plane, np.int64(r), D)
+                        rows[end], weights[end] = r, w[len(W) + i]
+                        end += 1
+                ends[step % 2] = end
+                for i in range(low, high):
+                    w[len(W) + i] = real(0)
+            if step > 0:
+                q, begin = step - 1, ((step - 1) % 2) * L
+                start = ((q * T + t) * M + m) * len(D)
+                gather_sum(plane, rows, weights, begin, ends[(step - 1) % 2], out, start, D)
     return fine
 
 
@@ -156,58 +170,73 @@ def backward(
     _, T, M, _ = values.shape
     Q, L, K = sequences.shape[1], sequences.shape[2], offsets.shape[3]
     plane, grad_plane = planes[thread, 0], planes[thread, 1]
-    g = np.empty((K, len(W)), planes.dtype)
-    first, total = np.empty(K, np.int64), np.empty(K, planes.dtype)
     w = np.zeros(L + 2 * len(W), planes.dtype)  # position i stands at len(W) + i
     s = np.zeros(L + 2 * len(W), planes.dtype)  # each value's product with the upstream gradient
     read = np.zeros(L + 2 * len(W), np.bool_)
-    rows, weights = np.empty(L, np.int64), np.empty(L, planes.dtype)
-    positions, dots = np.empty(L, np.int64), np.empty(L, planes.dtype)
+    # As in the forward pass, one query is prepared while the rows of the one before it are read:
+    # the first half of each array belongs to even queries, the second to odd ones.
+    g = np.empty((2 * K, len(W)), planes.dtype)
+    first, total = np.empty(2 * K, np.int64), np.empty(2 * K, planes.dtype)
+    rows, weights = np.empty(2 * L, np.int64), np.empty(2 * L, planes.dtype)
+    positions, dots = np.empty(2 * L, np.int64), np.empty(2 * L, planes.dtype)
+    ends, lengths = np.empty(2, np.int64), np.empty(2, np.int64)
     for task in range(thread, T * M, threads):
         t, m = task // M, task % M
         _copy_in(values, t, m, plane, D)
         grad_plane[:] = real(0)
-        for q in range(Q):
-            n = _length(sequences, t, q)
-            low, high = n, 0
-            for k in range(K):
-                p = offsets[q, t, m, k] * real(n - 1)
-                first[k] = _window(p, n, bilinear, gamma, epsilon, table, W, g, k)
-                total[k] = _total(g, k, W) if normalize else real(1)
-                a = attention[q, t, m, k] / total[k]
-                for j in range(len(W)):
-                    w[len(W) + first[k] + j] += a * g[k, j]
-                    read[len(W) + first[k] + j] = True
-                low, high = min(low, first[k]), max(high, first[k] + len(W))
-            size = 0
-            for i in range(max(low, 0), min(high, n)):
-                if read[len(W) + i]:
-                    rows[size], weights[size] = sequences[t, q, i], w[len(W) + i]
-                    positions[size] = len(W) + i
-                    size += 1
-            start = ((q * T + t) * M + m) * len(D)
-            dot_scatter(plane, rows, weights, size, grad, start, dots, grad_plane, D)
-            for i in range(size):
-                s[positions[i]] = dots[i]
-            w[len(W) + low : len(W) + high] = real(0)
-            read[len(W) + low : len(W) + high] = False
-            for k in range(K):
-                p = offsets[q, t, m, k] * real(n - 1)
-                # Sums over the window of g·s, g'·s and g', with g' the derivative for p.
-                gs, ds, dg = real(0), real(0), real(0)
-                for j in range(len(W)):
-                    distance = p - real(first[k] + j)
-                    slope = g[k, j] * real(-2) * distance / gamma
-                    if bilinear:
-                        slope = real(0)
-                        if g[k, j] > 0 and distance != 0:
-                            slope = real(-1) if distance > 0 else real(1)
-                    gs += g[k, j] * s[len(W) + first[k] + j]
-                    ds += slope * s[len(W) + first[k] + j]
-                    dg += slope
-                gs /= total[k]
-                if normalize:
-                    ds = (ds - gs * dg) / total[k]
-                grad_attention[q, t, m, k] = gs
-                grad_offsets[q, t, m, k] = attention[q, t, m, k] * ds * real(n - 1)
+        for step in range(Q + 1):
+            if step < Q:
+                q, begin, odd = step, (step % 2) * L, (step % 2) * K
+                n = _length(sequences, t, q)
+                low, high = n, 0
+                for k in range(K):
+                    p = offsets[q, t, m, k] * real(n - 1)
+                    start = _window(p, n, bilinear, gamma, epsilon, table, W, g, odd + k)
+                    first[odd + k] = start
+                    total[odd + k] = _total(g, odd + k, W) if normalize else real(1)
+                    a = attention[q, t, m, k] / total[odd + k]
+                    for j in range(len(W)):
+                        w[len(W) + start + j] += a * g[odd + k, j]
+                        read[len(W) + start + j] = True
+                    low, high = min(low, start), max(high, start + len(W))
+                end = begin
+                for i in range(max(low, 0), min(high, n)):
+                    if read[len(W) + i]:
+                        r = np.int64(sequences[t, q, i])
+                        prefetch(plane, r, D)
+                        prefetch(grad_plane, r, D)
+                        rows[end], weights[end] = r, w[len(W) + i]
+                        positions[end] = len(W) + i
+                        end += 1
+                ends[step % 2], lengths[step % 2] = end, n
+                for i in range(low, high):
+                    w[len(W) + i] = real(0)
+                    read[len(W) + i] = False
+            if step > 0:
+                q, begin, odd = step - 1, ((step - 1) % 2) * L, ((step - 1) % 2) * K
+                end, n = ends[q % 2], lengths[q % 2]
+                start = ((q * T + t) * M + m) * len(D)
+                dot_scatter(plane, rows, weights, begin, end, grad, start, dots, grad_plane, D)
+                for i in range(begin, end):
+                    s[positions[i]] = dots[i]
+                for k in range(K):
+                    p = offsets[q, t, m, k] * real(n - 1)
+                    # Sums over the window of g·s, g'·s and g', with g' the derivative for p.
+                    gs, ds, dg = real(0), real(0), real(0)
+                    for j in range(len(W)):
+                        weight, at = g[odd + k, j], first[odd + k] + j
+                        distance = p - real(at)
+                        slope = weight * real(-2) * distance / gamma
+                        if bilinear:
+                            slope = real(0)
+                            if weight > 0 and distance != 0:
+                                slope = real(-1) if distance > 0 else real(1)
+                        gs += weight * s[len(W) + at]
+                        ds += slope * s[len(W) + at]
+                        dg += slope
+                    gs /= total[odd + k]
+                    if normalize:
+                        ds = (ds - gs * dg) / total[odd + k]
+                    grad_attention[q, t, m, k] = gs
+                    grad_offsets[q, t, m, k] = attention[q, t, m, k] * ds * real(n - 1)
         _copy_out(grad_plane, grad_values, t, m, D)

@@ -16,10 +16,31 @@ FLAGS = ("reassoc", "contract", "nsz")
 
 
 @intrinsic
+def prefetch(_: Any, plane: Any, row: Any, D: Any) -> Any:
+    """Asks for ``plane[row]``, to be read soon."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Code(context, builder, signature, args, D.count)
+        byte = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        call = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(ir.VoidType(), [byte, number, number, number]),
+            "llvm.prefetch.p0",
+        )
+        start = builder.mul(args[1], args[1].type(D.count))
+        pointer = builder.bitcast(code.item(0, start), byte)
+        builder.call(call, [pointer, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(plane, row, D), build
+
+
+@intrinsic
 def gather_sum(
-    _: Any, plane: Any, rows: Any, weights: Any, size: Any, out: Any, start: Any, D: Any
+    _: Any, plane: Any, rows: Any, weights: Any, begin: Any, end: Any, out: Any, start: Any, D: Any
 ) -> Any:
-    """out[start:start + D] = Σ_i weights[i] · plane[rows[i]], over i < size.
+    """out[start:start + D] = Σ_i weights[i] · plane[rows[i]], over begin <= i < end.
 
     ``plane`` is contiguous ``(N, D)``, all others are contiguous and flat; D is ``(0,) * D``.
     """
@@ -27,39 +48,40 @@ def gather_sum(
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _Code(context, builder, signature, args, D.count)
         total = cgutils.alloca_once_value(builder, code.splat(code.real(0.0)))
-        with cgutils.for_range(builder, args[3]) as loop:
+        with cgutils.for_range(builder, args[4], start=args[3]) as loop:
             row = code.load_row(0, code.row_start(1, loop.index))
             weight = code.splat(builder.load(code.item(2, loop.index)))
             product = builder.fmul(weight, row, flags=FLAGS)
             builder.store(builder.fadd(builder.load(total), product, flags=FLAGS), total)
-        code.store_row(builder.load(total), 4, args[5])
+        code.store_row(builder.load(total), 5, args[6])
         return context.get_dummy_value()
 
-    return types.void(plane, rows, weights, size, out, start, D), build
+    return types.void(plane, rows, weights, begin, end, out, start, D), build
 
 
 @intrinsic
 def dot_scatter(
-    _: Any, plane: Any, rows: Any, weights: Any, size: Any,
+    _: Any, plane: Any, rows: Any, weights: Any, begin: Any, end: Any,
     upstream: Any, start: Any, dots: Any, grad_plane: Any, D: Any,
 ) -> Any:  # fmt: skip
     """With u = upstream[start:start + D], dots[i] = u · plane[rows[i]] and
-    grad_plane[rows[i]] += weights[i] · u, for each i < size in this order; arrays as in
+    grad_plane[rows[i]] += weights[i] · u, for begin <= i < end in this order; arrays as in
     :func:`gather_sum`."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = _Code(context, builder, signature, args, D.count)
-        u = code.load_row(4, args[5])
-        with cgutils.for_range(builder, args[3]) as loop:
+        u = code.load_row(5, args[6])
+        with cgutils.for_range(builder, args[4], start=args[3]) as loop:
             at = code.row_start(1, loop.index)
             product = builder.fmul(u, code.load_row(0, at), flags=FLAGS)
-            builder.store(code.sum(product), code.item(6, loop.index))
+            builder.store(code.sum(product), code.item(7, loop.index))
             weight = code.splat(builder.load(code.item(2, loop.index)))
             change = builder.fmul(weight, u, flags=FLAGS)
-            code.store_row(builder.fadd(code.load_row(7, at), change, flags=FLAGS), 7, at)
+            code.store_row(builder.fadd(code.load_row(8, at), change, flags=FLAGS), 8, at)
         return context.get_dummy_value()
 
-    return types.void(plane, rows, weights, size, upstream, start, dots, grad_plane, D), build
+    arguments = (plane, rows, weights, begin, end, upstream, start, dots, grad_plane, D)
+    return types.void(*arguments), build
 
 
 class _Code:
