@@ -42,7 +42,7 @@ def similarity_sequences(
 
     Returns:
         int32 [N, L], padded with -1. Exact, except for more than ``EXACT_NODES`` nodes with dense
-        features, where an index finds nearly all of the most similar nodes.
+        features, where an index finds nearly all of the most similar nodes if features form groups.
     """
     num_nodes = x.shape[0]
     sequences = np.full((num_nodes, length), -1, dtype=np.int32)
