@@ -81,9 +81,7 @@ def choose(data: Data, kind: str, index: int) -> tuple[Data, str]:
     elif kind != has:
         raise InputError(f"{place}: splits: asked for {kind!r}, but the graph has {has!r} only")
     elif len(masks) < 3:
-        raise InputError(
-            f"{place}: split: has only {', '.join(masks)}, expected train, val, test"
-        )
+        raise InputError(f"{place}: split: has only {', '.join(masks)}, expected train, val, test")
     else:
         chosen = tuple(m[:, index % m.size(1)] if m.dim() == 2 else m for m in masks.values())
         _check(chosen, data, place)
