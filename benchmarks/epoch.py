@@ -1,0 +1,126 @@
+"""One training step of DGT and DGT-light against PyG's GCN and SGFormer.
+
+By default on a power-law graph of ogbn-arxiv's size. A step is a forward pass over the whole graph,
+cross-entropy on all nodes, a backward pass and Adam, with dropout 0.5. DGT has its default
+settings. GCN has two layers of 64 channels and keeps its normalized edges; it is also measured on a
+sparse adjacency matrix of ``torch.sparse``. Each model runs in a process of its own; memory is the
+most that the process held, graph and inputs included.
+"""
+
+import argparse
+import json
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCN, SGFormer
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import to_torch_csr_tensor
+
+from dgt.config import Config, ModelConfig
+from dgt.nn import build
+from dgt.prepare import prepare
+from graphs import power_law_graph
+from measure import in_own_process, measure
+
+MODELS = ("gcn", "gcn-csr", "sgformer", "dgt", "dgt-light")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--nodes", type=int, default=169_343)
+    parser.add_argument("--edges", type=int, default=1_166_243, help="undirected edges")
+    parser.add_argument("--features", type=int, default=128)
+    parser.add_argument("--classes", type=int, default=40)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args()
+
+    in_own_process(prepare_sequences, arguments)  # so that no model's memory counts this work
+    results = {name: in_own_process(one, name, arguments) for name in arguments.models}
+    if arguments.json:
+        settings = vars(arguments)
+        print(json.dumps({"settings": settings, "results": results, **ratios(results)}, indent=2))
+    else:
+        show(results)
+
+
+def graph(arguments: argparse.Namespace) -> Data:
+    return power_law_graph(arguments.nodes, arguments.edges, arguments.features, arguments.classes)
+
+
+def prepare_sequences(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Node sequences go to the cache, from which the models' processes read them."""
+    torch.set_num_threads(arguments.threads)
+    prepare(graph(arguments), Config(), progress=True)
+    return {}
+
+
+def one(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    torch.manual_seed(0)
+    torch.set_num_threads(arguments.threads)
+    data = graph(arguments)
+    model, inputs = setup(name, data, arguments)
+    y = data.y
+    del data
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(model(**inputs), y).backward()
+        optimizer.step()
+
+    return measure(step, arguments.rounds, arguments.threads)
+
+
+def setup(name: str, data: Data, arguments: argparse.Namespace) -> tuple[nn.Module, dict[str, Any]]:
+    """The model, and its arguments by name."""
+    sizes = (arguments.features, 64, arguments.classes)
+    if name in ("gcn", "gcn-csr"):
+        csr = name == "gcn-csr"
+        model = GCN(sizes[0], 64, 2, sizes[2], dropout=0.5, cached=not csr, normalize=not csr)
+        edges = data.edge_index
+        if csr:
+            edges, weights = gcn_norm(edges, num_nodes=arguments.nodes)
+            edges = to_torch_csr_tensor(edges, weights, size=(arguments.nodes, arguments.nodes))
+        return model, {"x": data.x, "edge_index": edges}
+    if name == "sgformer":
+        inputs = {"x": data.x, "edge_index": data.edge_index}
+        return SGFormer(*sizes), {**inputs, "batch": torch.zeros(arguments.nodes, dtype=torch.long)}
+    config = Config(model=ModelConfig(model=name))  # type: ignore[arg-type]
+    inputs = prepare(data, config)
+    encoding = inputs["encoding"]
+    assert encoding is not None
+    return build(config, sizes[0], sizes[2], encoding.size(1)), inputs
+
+
+def ratios(results: dict[str, Any]) -> dict[str, float]:
+    """Each model's time and memory as a share of GCN's, and its time as a share of SGFormer's."""
+    found = {}
+    for peer in ("gcn", "gcn-csr", "sgformer"):
+        for name in ("dgt", "dgt-light"):
+            if peer in results and name in results:
+                own, other = results[name], results[peer]
+                found[f"{name}_time_to_{peer}"] = own["seconds"] / other["seconds"]
+                found[f"{name}_memory_to_{peer}"] = own["peak_bytes"] / other["peak_bytes"]
+    return found
+
+
+def show(results: dict[str, Any]) -> None:
+    table = Table("model", "seconds a step", "peak memory")
+    for name, row in results.items():
+        table.add_row(name, f"{row['seconds']:.2f}", f"{row['peak_bytes'] / 2**20:,.0f} MiB")
+    console = Console()
+    console.print(table)
+    for name, value in ratios(results).items():
+        console.print(f"{name}: {value:.2f}")
+
+
+if __name__ == "__main__":
+    main()
