@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+# Before anything loads torch, as the command line does: keeps the tests fast on a busy machine.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 
 @pytest.fixture(scope="session")
 def benchmark_data() -> Path:

@@ -237,6 +237,9 @@ def info(graph: str, /, *, json_: Annotated[Flag, Parameter(name="--json")] = Fa
 def main(tokens: list[str] | None = None) -> int:
     """Runs the command line and returns the exit code: 0, 2 for a mistake in what the user gave,
     1 for a failure of the machine, 130 for Ctrl-C."""
+    # Before torch is loaded: its threads then sleep while they wait for one another. Spinning, as
+    # is their default, they make training many times slower where other programs run too.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
     logging.addLevelName(logging.WARNING, "warning")
     try:
