@@ -249,6 +249,12 @@ def test_flags_go_before_the_file_and_the_file_before_defaults(
     assert main([*tokens, "--hidden-channels=50", "--normalize", "--criteria", "similarity"]) == 0
     assert seen[-1].model.normalize is True
     assert seen[-1].criteria == ("similarity",)
+    # a preset comes after the file
+    assert main(["train", str(graph), "--preset", "chameleon", "--lr", "0.5"]) == 0
+    assert seen[-1] == Config().replace(katz_order=1, lr=0.5)
+    file.write_text("[encoding]\nkatz_order = 3\nkatz_beta = 1\n")
+    assert main(["train", str(graph), "--preset", "chameleon", "--config", str(file)]) == 0
+    assert seen[-1] == Config().replace(katz_order=3, katz_beta=1)
     # a run's own file is one too
     whole = tmp_path / "config.toml"
     config = Config().replace(lr=0.5, split=3, criteria=["ppr"], model="dgt-light")
@@ -292,7 +298,7 @@ def test_a_mistake_in_the_settings_file(
         (["--model", "dgt-lite"], ["--model", "dgt-lite", "dgt-light"]),
         (["--criteria", "bsf"], ["'bsf'", "'bfs'"]),
         (["--model=dgt-light", "--criteria", "bfs", "ppr"], ["one criterion", "bfs, ppr"]),
-        (["--preset", "cra"], ["preset", "'cra'"]),
+        (["--preset", "camelion"], ["preset", "'camelion'", "'chameleon'"]),
         (["--config", "none.toml"], ["none.toml", "no such file"]),
         (["--runs", "0"], ["--runs", "0", "at least 1"]),
         (["--threads", "0"], ["--threads", "0", "at least 1"]),
@@ -417,5 +423,6 @@ def test_data_of_pyg_that_runs_code_is_refused(tmp_path: Path, capsys):
 
 def test_presets_hold_settings_that_exist():
     folder = Path(cli.__file__).parent / "presets"
-    for path in folder.glob("*.toml"):
+    assert any(folder.iterdir())
+    for path in folder.iterdir():
         Config.from_dict(read_toml(path), str(path))

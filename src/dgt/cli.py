@@ -6,6 +6,7 @@ What needs torch is imported inside the commands, so that ``--help`` answers at 
 import json
 import logging
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -119,7 +120,8 @@ def train(
         runs: Number of runs, over splits and seeds; their mean, standard deviation and 95%
             confidence interval are printed.
         config: TOML file of settings; flags go before it.
-        preset: Settings that come with dgt; flags and --config go before them.
+        preset: Settings for a benchmark that come with dgt (chameleon, squirrel); flags and
+            --config go before them.
         resume: Continue the run in --out, with the settings it was begun with.
         overwrite: Replace the run in --out.
         json_: Print the metrics as JSON on stdout, everything else on stderr.
@@ -154,8 +156,9 @@ def train(
         )
     except KeyboardInterrupt:
         if (out / folder.CONFIG).is_file():
-            again = f"dgt train {graph} --out {out} --resume" + f" --runs {runs}" * (runs > 1)
-            print(f"\ninterrupted; to continue: {again}", file=sys.stderr)
+            again = ["dgt", "train", graph, "--out", str(out), "--resume"]
+            again += ["--runs", str(runs)] if runs > 1 else []
+            print(f"\ninterrupted; to continue: {shlex.join(again)}", file=sys.stderr)
         raise
     if complete:
         print(f"{out}: this run is already complete", file=sys.stderr)
@@ -165,7 +168,7 @@ def train(
     _show_accuracies(metrics)
     print(f"results in {out}")
     first = out / "run-00" if runs > 1 else out
-    print(f"next: dgt predict {first} --out predictions.csv")
+    print(f"next: {shlex.join(['dgt', 'predict', str(first), '--out', 'predictions.csv'])}")
 
 
 @app.command
