@@ -58,14 +58,14 @@ def one(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
     sequences = torch.randint(N, shape, generator=generator, dtype=torch.int32)
     # Keys spread over the sequence, as at the start of training, and moved a little at random.
     spread = ((torch.arange(M * K) + 0.5) / (M * K)).view(1, 1, M, K)
-    offsets = (spread + 0.02 * torch.randn(N, T, M, K, generator=generator)).clamp(0, 1)
-    attention = torch.rand(N, T, M, K, generator=generator).softmax(-1)
+    query = 0.1 * torch.randn(N, 2, T, M, K, generator=generator)
+    query[:, 0] += torch.logit(spread)
     upstream = torch.randn(N, T, M, D, generator=generator)
-    inputs = [x.requires_grad_() for x in (values, offsets, attention)]
+    inputs = [values.requires_grad_(), query.requires_grad_()]
     kernel = Kernel(epsilon=arguments.epsilon)
 
     def step() -> None:
-        out = PATHS[path](inputs[0], sequences, inputs[1], inputs[2], kernel)
+        out = PATHS[path](values, sequences, query, kernel)
         torch.autograd.grad(out, inputs, upstream)
 
     return measure(step, arguments.rounds, arguments.threads)

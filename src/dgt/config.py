@@ -20,7 +20,7 @@ class SequenceConfig:
     criteria: tuple[str, ...] | None = None
     """Sorting criteria, from bfs, ppr and similarity. Unset: all three for dgt, bfs for
     dgt-light."""
-    length: int = 64
+    length: int = 32
     """Nodes kept of each sequence (L), the base node first."""
     ppr_alpha: float = 0.15
     """Teleport probability of the personalized PageRank."""
@@ -88,7 +88,7 @@ class ModelConfig:
     norm: Literal["layer", "batch", "none"] = "layer"
     """Norm before each attention and each MLP, and inside the Katz MLP."""
     mlp_ratio: float = 1.0
-    """Width of a block's MLP, as a multiple of the hidden channels; 0: no MLP."""
+    """Width of a block's MLP, as a multiple of the hidden channels."""
     dropout: float = 0.5
     """Dropout of hidden channels."""
     input_dropout: float = 0.5
@@ -108,7 +108,7 @@ class ModelConfig:
         )
         _require("gamma", self.gamma, self.gamma >= 0.1, "at least 0.1")
         _require("epsilon", self.epsilon, self.epsilon >= 1, "at least 1")
-        _require("mlp_ratio", self.mlp_ratio, self.mlp_ratio >= 0, "at least 0")
+        _require("mlp_ratio", self.mlp_ratio, self.mlp_ratio > 0, "above 0")
         for name in ("dropout", "input_dropout", "encoding_dropout"):
             value = getattr(self, name)
             _require(name, value, 0 <= value < 1, "at least 0 and below 1")

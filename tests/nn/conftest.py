@@ -8,7 +8,7 @@ def attention_case():
 
 
 def make_case(N, T, M, K, L, D, Q=None, seed=0, dtype=torch.float64, full=False):
-    """Values, sequences of distinct nodes with padding, offsets and attention."""
+    """Values, sequences of distinct nodes with padding, and queries."""
     Q = N if Q is None else Q
     generator = torch.Generator().manual_seed(seed)
 
@@ -21,4 +21,6 @@ def make_case(N, T, M, K, L, D, Q=None, seed=0, dtype=torch.float64, full=False)
     if not full:
         n = torch.randint(1, order.size(2) + 1, (T, Q, 1), generator=generator)
         sequences[torch.arange(L) >= n] = -1
-    return random(N, T, M, D) - 0.5, sequences, random(Q, T, M, K), random(Q, T, M, K)
+    # Offsets everywhere in the sequence, and attention of any ratio up to some hundred.
+    query = torch.stack([torch.logit(random(Q, T, M, K)), 5 * random(Q, T, M, K)], dim=1)
+    return random(N, T, M, D) - 0.5, sequences, query

@@ -13,19 +13,22 @@ from dgt.nn.interpolation import (
 )
 
 
-def written_out(values, sequences, offsets, attention, g):
+def written_out(values, sequences, query, g):
     """Equation (DGA)'s inner sums with plain loops; ``g`` is the kernel as a Python function."""
     _, T, M, D = values.shape
-    Q, K = offsets.size(0), offsets.size(3)
+    Q, K = query.size(0), query.size(4)
     out = torch.zeros(Q, T, M, D, dtype=values.dtype)
     for q in range(Q):
         for t in range(T):
             nodes = [v for v in sequences[t, q].tolist() if v >= 0]
             for m in range(M):
                 for k in range(K):
-                    p = offsets[q, t, m, k].item() * (len(nodes) - 1)
+                    o = 1 / (1 + math.exp(-query[q, 0, t, m, k]))
+                    p = o * (len(nodes) - 1)
+                    powers = [math.exp(x) for x in query[q, 1, t, m]]
+                    a = powers[k] / sum(powers)
                     for i, v in enumerate(nodes):
-                        out[q, t, m] += attention[q, t, m, k] * g(p, i) * values[v, t, m]
+                        out[q, t, m] += a * g(p, i) * values[v, t, m]
     return out
 
 
@@ -43,39 +46,38 @@ def rbf(gamma, epsilon):
     ],
 )
 def test_equals_the_equation(kernel, g, attention_case):
-    values, sequences, offsets, attention = attention_case(N=9, T=2, M=2, K=3, L=7, D=4)
-    out = deformable_attention(values, sequences, offsets, attention, kernel)
-    torch.testing.assert_close(out, written_out(values, sequences, offsets, attention, g))
+    values, sequences, query = attention_case(N=9, T=2, M=2, K=3, L=7, D=4)
+    out = deformable_attention(values, sequences, query, kernel)
+    torch.testing.assert_close(out, written_out(values, sequences, query, g))
 
 
 def test_normalized_kernel_of_equal_values_gives_the_value(attention_case):
-    _, sequences, offsets, _ = attention_case(N=9, T=2, M=2, K=3, L=7, D=4)
+    _, sequences, query = attention_case(N=9, T=2, M=2, K=3, L=7, D=4)
     values = torch.full((9, 2, 2, 4), 5.0, dtype=torch.float64)
-    attention = torch.full_like(offsets, 1 / 3)
-    out = deformable_attention(values, sequences, offsets, attention, Kernel(normalize=True))
+    out = deformable_attention(values, sequences, query, Kernel(normalize=True))
     torch.testing.assert_close(out, torch.full_like(out, 5.0))
 
 
 def test_offsets_zero_and_one_read_the_ends():
     sequences = torch.tensor([[[2, 0, 1, -1]]], dtype=torch.int32)
     values = torch.eye(3, dtype=torch.float64).view(3, 1, 1, 3)
-    offsets = torch.tensor([0.0, 1.0], dtype=torch.float64).view(1, 1, 1, 2)
-    attention = torch.tensor([1.0, 10.0], dtype=torch.float64).view(1, 1, 1, 2)
-    out = deformable_attention(values, sequences, offsets, attention, Kernel("bilinear"))
-    assert out.flatten().tolist() == [0.0, 10.0, 1.0]
+    share = torch.tensor([[-math.inf, math.inf], [math.log(0.2), math.log(0.8)]])
+    query = share.double().view(1, 2, 1, 1, 2)
+    out = deformable_attention(values, sequences, query, Kernel("bilinear"))
+    assert out.flatten().tolist() == pytest.approx([0.0, 0.8, 0.2])
 
 
 def test_position_weights_are_the_gradient_of_the_output(attention_case):
     """w_i is what the output takes of the value at position i."""
-    values, sequences, offsets, attention = attention_case(N=9, T=2, M=2, K=3, L=7, D=1)
-    weights = position_weights(sequences, offsets, attention, Kernel())
+    values, sequences, query = attention_case(N=9, T=2, M=2, K=3, L=7, D=1)
+    weights = position_weights(sequences, query, Kernel())
     for t in range(2):
         for q in range(9):
             for i, v in enumerate(sequences[t, q].tolist()):
                 one = torch.zeros_like(values)
                 if v >= 0:
                     one[v] = 1.0
-                out = deformable_attention(one, sequences, offsets, attention, Kernel())
+                out = deformable_attention(one, sequences, query, Kernel())
                 torch.testing.assert_close(weights[q, t, :, i], out[q, t, :, 0])
 
 

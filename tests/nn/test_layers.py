@@ -142,7 +142,8 @@ def test_dropout_gradient_goes_where_the_values_went():
 def test_dropout_opcheck():
     x = torch.rand(5, 6, dtype=torch.float64, requires_grad=True)
     for relu in (False, True):
-        torch.library.opcheck(_dropout, (x, torch.tensor(7), 0.5, relu))
+        plus = None if relu else torch.rand(5, 6, dtype=torch.float64, requires_grad=True)
+        torch.library.opcheck(_dropout, (x, torch.tensor(7), 0.5, relu, plus))
 
 
 def test_relu_and_dropout_in_one_pass_equal_one_after_the_other():
@@ -157,6 +158,18 @@ def test_relu_and_dropout_in_one_pass_equal_one_after_the_other():
     for a, b in zip(*results, strict=True):
         torch.testing.assert_close(a, b)
     assert torch.equal(dropout(x, 0.4, training=False, relu=True), x.relu())
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_dropout_and_sum_in_one_pass(training):
+    x, plus = (torch.randn(200, 300, requires_grad=True) for _ in range(2))
+    torch.manual_seed(3)
+    out = dropout(x, 0.4, training, plus=plus)
+    torch.manual_seed(3)
+    expected = dropout(x, 0.4, training) + plus
+    torch.testing.assert_close(out, expected)
+    grads = (torch.autograd.grad(y.square().sum(), [x, plus]) for y in (out, expected))
+    torch.testing.assert_close(*grads)
 
 
 def test_dropout_does_not_hide_nan():

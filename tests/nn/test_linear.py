@@ -34,6 +34,9 @@ def test_it_is_pytorch_s_linear_layer(in_channels: int, out_channels: int, bias:
     x = torch.randn(50, in_channels, dtype=torch.double, requires_grad=True)
     expected = torch.nn.functional.linear(x, layer.weight, layer.bias)
     assert torch.allclose(layer(x), expected)
+    if not bias:
+        plus = torch.randn(50, out_channels, dtype=torch.double)
+        assert torch.allclose(layer(x, plus=plus), expected + plus)
     inputs = [x, *layer.parameters()]
     for ours, theirs in zip(
         torch.autograd.grad(layer(x).sin().sum(), inputs),

@@ -50,9 +50,9 @@ class DeformableGraphAttention(nn.Module):
         self.heads = heads
         self.keys = keys
         self.kernel = kernel or Kernel()
-        self.values = Linear(channels, criteria * channels)
+        self.values = Linear(channels, criteria * channels, bias=False)
         self.query = Linear(channels, 2 * criteria * heads * keys)
-        self.out = Linear(criteria * channels, channels)
+        self.out = Linear(criteria * channels, channels, bias=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -60,21 +60,11 @@ class DeformableGraphAttention(nn.Module):
         for every node, and equally attended."""
         for linear in (self.values, self.out):
             nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
         nn.init.zeros_(self.query.weight)
         nn.init.zeros_(self.query.bias)
         share = (torch.arange(self.heads * self.keys) + 0.5) / (self.heads * self.keys)
         with torch.no_grad():
             self.query.bias.view(2, self.criteria, -1)[0] = torch.logit(share)
-
-    def sample(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Offsets (as a share of the sequence) and attention of all keys.
-
-        Returns:
-            Two tensors of shape ``(N, T, M, K)``.
-        """
-        query = self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
-        return torch.sigmoid(query[:, 0]), torch.softmax(query[:, 1], dim=-1)
 
     def forward(self, z: Tensor, sequences: Tensor) -> Tensor:
         """
@@ -89,10 +79,14 @@ class DeformableGraphAttention(nn.Module):
             shape = tuple(sequences.shape)
             raise ValueError(f"sequences must have the shape ({self.criteria}, N, L), got {shape}")
         values = self.values(z).view(-1, self.criteria, self.heads, self.channels // self.heads)
-        offsets, attention = self.sample(z)
         attend = kernels if z.is_cpu else interpolation
-        out = attend.deformable_attention(values, sequences, offsets, attention, self.kernel)
+        out = attend.deformable_attention(values, sequences, self.queries(z), self.kernel)
         return self.out(out.flatten(1))
+
+    def queries(self, z: Tensor) -> Tensor:
+        """The numbers from which :func:`dgt.nn.interpolation.sample` makes the keys' offsets and
+        attention. Shape: ``(N, 2, T, M, K)``."""
+        return self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
 
     def weights(self, z: Tensor, sequences: Tensor) -> Tensor:
         r"""The attention on each position of each node's sequences,
@@ -101,7 +95,7 @@ class DeformableGraphAttention(nn.Module):
         Returns:
             Shape: ``(N, T, M, L)``.
         """
-        return interpolation.position_weights(sequences, *self.sample(z), self.kernel)
+        return interpolation.position_weights(sequences, self.queries(z), self.kernel)
 
     def __repr__(self) -> str:
         path = "fused (numba)" if self.out.weight.is_cpu else "reference"

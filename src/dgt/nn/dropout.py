@@ -30,29 +30,35 @@ class Dropout(nn.Module):
         self.p = p
         self.relu = relu
 
-    def forward(self, x: Tensor) -> Tensor:
-        return dropout(x, self.p, self.training, relu=self.relu)
+    def forward(self, x: Tensor, plus: Tensor | None = None) -> Tensor:
+        """Adds ``plus``, which is not dropped, in the same pass."""
+        return dropout(x, self.p, self.training, relu=self.relu, plus=plus)
 
     def extra_repr(self) -> str:
         return f"p={self.p}" + ", relu=True" * self.relu
 
 
-def dropout(x: Tensor, p: float, training: bool = True, *, relu: bool = False) -> Tensor:
-    """:func:`torch.nn.functional.dropout`, fast on the CPU; with ``relu``, of the positive part."""
-    if not training or p == 0:
-        return F.relu(x) if relu else x
-    if not x.is_cpu:
-        return F.dropout(F.relu(x) if relu else x, p)
-    return _dropout(x, torch.randint(2**62, ()), p, relu)
+def dropout(
+    x: Tensor, p: float, training: bool = True, *, relu: bool = False, plus: Tensor | None = None
+) -> Tensor:
+    """:func:`torch.nn.functional.dropout`, fast on the CPU; with ``relu``, of the positive part;
+    with ``plus``, added to it."""
+    if training and p > 0 and x.is_cpu:
+        if relu and plus is not None:
+            raise ValueError("relu and plus: the gradient of both in one pass is not written")
+        return _dropout(x, torch.randint(2**62, ()), p, relu, plus)
+    x = F.dropout(F.relu(x) if relu else x, p, training)
+    return x if plus is None else x + plus
 
 
 @torch.library.custom_op("dgt::dropout", mutates_args=(), device_types="cpu")
-def _dropout(x: Tensor, seed: Tensor, p: float, relu: bool) -> Tensor:
+def _dropout(x: Tensor, seed: Tensor, p: float, relu: bool, plus: Tensor | None) -> Tensor:
     out = torch.empty(x.shape, dtype=x.dtype)
     arrays = _flat(x, out)
     key, threshold = np.uint64(seed.item()), np.uint32(round(p * 2**32))
     scale = arrays[0].dtype.type(1 / (1 - p))
-    threads.run(_apply, _tasks(x), *arrays, key, threshold, scale, relu)
+    added = arrays[0][:0] if plus is None else _flat(plus)[0]
+    threads.run(_apply, _tasks(x), *arrays, key, threshold, scale, relu, added)
     return out
 
 
@@ -74,7 +80,7 @@ def _tasks(x: Tensor) -> int:
 
 
 @_dropout.register_fake
-def _(x: Tensor, seed: Tensor, p: float, relu: bool) -> Tensor:
+def _(x: Tensor, seed: Tensor, p: float, relu: bool, plus: Tensor | None) -> Tensor:
     return x.new_empty(x.shape)
 
 
@@ -84,16 +90,19 @@ def _(grad: Tensor, out: Tensor, p: float) -> Tensor:
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    _, seed, ctx.p, ctx.relu = inputs
+    _, seed, ctx.p, ctx.relu, plus = inputs
+    ctx.added = plus is not None
     # Where the output of ReLU and dropout is positive, there its gradient passes.
     ctx.save_for_backward(output if ctx.relu else seed)
 
 
-def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     (saved,) = ctx.saved_tensors
     if ctx.relu:
-        return _relu_backward(grad, saved, ctx.p), None, None, None
-    return _dropout(grad, saved, ctx.p, False), None, None, None
+        grad_x = _relu_backward(grad, saved, ctx.p)
+    else:
+        grad_x = _dropout(grad, saved, ctx.p, False, None)
+    return grad_x, None, None, None, grad if ctx.added else None
 
 
 _dropout.register_autograd(_autograd, setup_context=_setup_context)
@@ -111,8 +120,9 @@ def _mix(h: Any) -> Any:
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def _apply(
-    thread: int, threads: int, x: Any, out: Any, seed: Any, threshold: Any, scale: Any, relu: bool
-) -> None:
+    thread: int, threads: int, x: Any, out: Any, seed: Any, threshold: Any, scale: Any,
+    relu: bool, plus: Any,
+) -> None:  # fmt: skip
     zero = x.dtype.type(0)
     floor = zero if relu else x.dtype.type(-np.inf)
     low, high = np.uint32(seed & np.uint64(0xFFFFFFFF)), np.uint32(seed >> np.uint64(32))
@@ -124,6 +134,10 @@ def _apply(
             keep = _mix(np.uint32(np.uint32(i) ^ key)) >= threshold
             # A NaN is kept by the second comparison, so that it is not lost.
             target[i] = source[i] * scale if keep and not source[i] < floor else zero
+        if plus.size:
+            added = plus[block * BLOCK : (block + 1) * BLOCK]
+            for i in range(source.size):
+                target[i] += added[i]
 
 
 @njit(cache=True, error_model="numpy", nogil=True)

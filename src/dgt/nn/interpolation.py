@@ -94,8 +94,21 @@ def key_windows(
     return i.clamp(min=0).minimum(n.unsqueeze(-1) - 1), attention.unsqueeze(-1) * g
 
 
+def sample(query: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Where the keys stand and what they weigh.
+
+    Args:
+        query: A linear function of the queries. Shape: ``(Q, 2, T, M, K)``.
+
+    Returns:
+        The offsets :math:`o = \mathrm{sigmoid}(query_0)`, as a share of the sequence, and the
+        attention :math:`\mathbf{A} = \mathrm{softmax}_k(query_1)`, both ``(Q, T, M, K)``.
+    """
+    return torch.sigmoid(query[:, 0]), torch.softmax(query[:, 1], dim=-1)
+
+
 def deformable_attention(
-    values: Tensor, sequences: Tensor, offsets: Tensor, attention: Tensor, kernel: Kernel
+    values: Tensor, sequences: Tensor, query: Tensor, kernel: Kernel
 ) -> Tensor:
     r"""The inner sums of Deformable Graph Attention, for every query, criterion and head:
 
@@ -105,19 +118,19 @@ def deformable_attention(
 
     where :math:`S_{\pi q}` is the sequence of query :math:`q` by criterion :math:`\pi`,
     :math:`n_{\pi q}` the number of nodes in it, :math:`\mathbf{v} = \mathbf{W}' \mathbf{z}` the
-    values, and :math:`o \in [0, 1]` the offsets as a share of the sequence, so that no key can
-    fall into the padding.
+    values, and :math:`o` and :math:`\mathbf{A}` come from :func:`sample`. As the offsets are a
+    share of the sequence, no key can fall into the padding.
 
     Args:
         values: The nodes' values, for each criterion and head. Shape: ``(N, T, M, D)``.
         sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, Q, L)``.
-        offsets: Position of each key as a share of the sequence. Shape: ``(Q, T, M, K)``.
-        attention: Weight of each key. Shape: ``(Q, T, M, K)``.
+        query: What :func:`sample` takes. Shape: ``(Q, 2, T, M, K)``.
         kernel: The interpolation kernel.
 
     Returns:
         Shape: ``(Q, T, M, D)``.
     """
+    offsets, attention = sample(query)
     heads = torch.arange(values.size(2), device=values.device).view(1, -1, 1, 1)
     outs = []
     for t, sequence in enumerate(sequences):
@@ -128,15 +141,14 @@ def deformable_attention(
     return torch.stack(outs, dim=1)
 
 
-def position_weights(
-    sequences: Tensor, offsets: Tensor, attention: Tensor, kernel: Kernel
-) -> Tensor:
+def position_weights(sequences: Tensor, query: Tensor, kernel: Kernel) -> Tensor:
     r"""The attention that each position of a sequence receives,
     :math:`w_i = \sum_k \mathbf{A}_{\pi mqk} \cdot g(\Delta p_{\pi mqk}, i)`.
 
     Returns:
         Shape: ``(Q, T, M, L)``.
     """
+    offsets, attention = sample(query)
     Q, T, M, _ = offsets.shape
     weights = offsets.new_zeros(Q, T, M, sequences.size(2))
     for t, sequence in enumerate(sequences):

@@ -1,5 +1,6 @@
 """A linear layer whose gradients have the same bits for any number of threads."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -12,8 +13,12 @@ class Linear(nn.Linear):
     the last bits depend on their number. So the wider factor is put to the left.
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, wider_left(self.weight.t()).t(), self.bias)
+    def forward(self, x: Tensor, plus: Tensor | None = None) -> Tensor:
+        """Adds ``plus``, which may be given to a layer without bias, in the same pass."""
+        weight = wider_left(self.weight.t())
+        if plus is not None:
+            return torch.addmm(plus, x, weight)
+        return F.linear(x, weight.t(), self.bias)
 
 
 def wider_left(weight: Tensor) -> Tensor:

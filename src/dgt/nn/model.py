@@ -41,24 +41,20 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         channels = attention.channels
-        width = round(channels * mlp_ratio)
+        width = max(1, round(channels * mlp_ratio))
         self.norm = NORMS[norm](channels, affine=False)
         self.attention = attention
         self.dropout = Dropout(dropout)
-        self.mlp = (
-            nn.Sequential(
-                NORMS[norm](channels, affine=False),
-                Linear(channels, width),
-                Dropout(dropout, relu=True),
-                Linear(width, channels),
-            )
-            if width
-            else None
+        self.hidden = nn.Sequential(
+            NORMS[norm](channels, affine=False),
+            Linear(channels, width),
+            Dropout(dropout, relu=True),
         )
+        self.out = Linear(width, channels, bias=False)
 
     def forward(self, z: Tensor, sequences: Tensor) -> Tensor:
-        z = z + self.dropout(self.attention(self.norm(z), sequences))
-        return z if self.mlp is None else z + self.mlp(z)
+        z = self.dropout(self.attention(self.norm(z), sequences), plus=z)
+        return self.out(self.hidden(z), plus=z)
 
 
 class DGT(nn.Module):
@@ -81,7 +77,7 @@ class DGT(nn.Module):
         keys: Keys K for each head.
         kernel: The interpolation kernel.
         norm: ``"layer"``, ``"batch"`` or ``"none"``.
-        mlp_ratio: Width of a block's MLP as a multiple of ``hidden_channels``; 0 leaves it out.
+        mlp_ratio: Width of a block's MLP as a multiple of ``hidden_channels``.
         dropout: Dropout of hidden channels.
         input_dropout: Dropout of the features.
         encoding_channels: Columns of the positional encoding; 0 leaves it out.
@@ -142,7 +138,7 @@ class DGT(nn.Module):
             wants = "none" if self.encoding is None else "one"
             raise ValueError(f"the model was built for {wants} positional encoding, got {encoding}")
         z = self.features(x)
-        return z if self.encoding is None else z + self.encoding(encoding)
+        return z if self.encoding is None else self.encoding(z, encoding)
 
     def forward(self, x: Tensor, sequences: Tensor, encoding: Tensor | None = None) -> Tensor:
         """

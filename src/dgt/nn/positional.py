@@ -35,13 +35,14 @@ class KatzEncoding(nn.Module):
         hidden_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.mlp = nn.Sequential(
+        self.hidden = nn.Sequential(
             SparseLinear(anchors, channels, dropout=dropout),
             NORMS[norm](channels),
             Dropout(hidden_dropout, relu=True),
-            Linear(channels, channels),
         )
+        self.out = Linear(channels, channels, bias=False)
 
-    def forward(self, katz: Tensor) -> Tensor:
-        """From rows of shape ``(N, N')``, dense or sparse, to encodings of shape ``(N, C)``."""
-        return self.mlp(katz)
+    def forward(self, z: Tensor, katz: Tensor) -> Tensor:
+        """Adds the encoding of the rows ``katz`` of shape ``(N, N')``, dense or sparse, to the
+        representations ``z`` of shape ``(N, C)``."""
+        return self.out(self.hidden(katz), plus=z)

@@ -18,37 +18,29 @@ from dgt.nn.kernels import cpu
 
 
 def deformable_attention(
-    values: Tensor, sequences: Tensor, offsets: Tensor, attention: Tensor, kernel: Kernel
+    values: Tensor, sequences: Tensor, query: Tensor, kernel: Kernel
 ) -> Tensor:
     """:func:`dgt.nn.interpolation.deformable_attention`, fused; float32 and float64 on the CPU."""
     if sequences.dtype != torch.int32:
         raise TypeError(f"sequences must be of type torch.int32, got {sequences.dtype}")
-    return _forward(
-        values,
-        sequences,
-        offsets,
-        attention,
-        kernel.interpolation == "bilinear",
-        kernel.gamma,
-        kernel.epsilon,
-        kernel.normalize,
-    )
+    bilinear = kernel.interpolation == "bilinear"
+    numbers = (kernel.gamma, kernel.epsilon, kernel.normalize)
+    return _forward(values, sequences, query, bilinear, *numbers)
 
 
 @torch.library.custom_op("dgt::deformable_attention", mutates_args=(), device_types="cpu")
 def _forward(
     values: Tensor,
     sequences: Tensor,
-    offsets: Tensor,
-    attention: Tensor,
+    query: Tensor,
     bilinear: bool,
     gamma: float,
     epsilon: float,
     normalize: bool,
 ) -> Tensor:
-    out = torch.empty(offsets.shape[:3] + values.shape[3:], dtype=values.dtype)
-    arrays = (_array(x) for x in (values, sequences, offsets, attention))
-    tasks, rest = _arguments(values, bilinear, gamma, epsilon, normalize, planes=1)
+    out = torch.empty(_out_shape(values, query), dtype=values.dtype)
+    arrays = (_array(x) for x in (values, sequences, query))
+    tasks, rest = _arguments(values, query, bilinear, gamma, epsilon, normalize, planes=1)
     if not all(threads.run(cpu.forward, tasks, *arrays, *rest, _array(out).ravel())):
         raise IndexError(f"sequences name a node that is not among the {values.size(0)} values")
     return out
@@ -59,34 +51,43 @@ def _backward(
     grad: Tensor,
     values: Tensor,
     sequences: Tensor,
-    offsets: Tensor,
-    attention: Tensor,
+    query: Tensor,
     bilinear: bool,
     gamma: float,
     epsilon: float,
     normalize: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (values, offsets, attention)]
-    arrays = (_array(x) for x in (values, sequences, offsets, attention))
-    tasks, rest = _arguments(values, bilinear, gamma, epsilon, normalize, planes=2)
+) -> tuple[Tensor, Tensor]:
+    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (values, query)]
+    arrays = (_array(x) for x in (values, sequences, query))
+    tasks, rest = _arguments(values, query, bilinear, gamma, epsilon, normalize, planes=2)
     outs = (_array(x) for x in grads)
     threads.run(cpu.backward, tasks, *arrays, *rest, _array(grad).ravel(), *outs)
-    return grads[0], grads[1], grads[2]
+    return grads[0], grads[1]
+
+
+def _out_shape(values: Tensor, query: Tensor) -> tuple[int, ...]:
+    Q, _, T, M, _ = query.shape
+    return Q, T, M, values.size(3)
 
 
 def _arguments(
-    values: Tensor, bilinear: bool, gamma: float, epsilon: float, normalize: bool, planes: int
+    values: Tensor,
+    query: Tensor,
+    bilinear: bool,
+    gamma: float,
+    epsilon: float,
+    normalize: bool,
+    planes: int,
 ) -> tuple[int, tuple[Any, ...]]:
     """The number of tasks, and what both passes take between the inputs and the outputs."""
     N, T, M, D = values.shape
+    K = query.size(4)
     real: Any = np.dtype(str(values.dtype).removeprefix("torch.")).type
     half_width = 1.0 if bilinear else epsilon
-    # Beyond 43 gamma the weights are zero to any precision, but their factors would overflow.
-    reach = min(math.ceil(half_width), max(1, int(43 * gamma)))
-    table = np.exp(-(np.arange(1 - reach, 1 + reach, dtype=np.float64) ** 2) / gamma)
+    W = 2 * math.ceil(half_width)
+    kernel = (bilinear, real(gamma), real(half_width), normalize)
     room = _aligned((threads.count(T * M), planes, N, D), real)
-    kernel = (bilinear, real(gamma), real(half_width), normalize, table.astype(real))
-    return T * M, (*kernel, (0,) * D, (0,) * (2 * reach), room)
+    return T * M, (*kernel, *((0,) * n for n in (D, W, 2 * K, K * W)), room)
 
 
 def _aligned(shape: tuple[int, ...], real: Any) -> np.ndarray:
@@ -103,29 +104,25 @@ def _array(x: Tensor) -> np.ndarray:
 
 
 @_forward.register_fake
-def _(values: Tensor, sequences: Tensor, offsets: Tensor, attention: Tensor, *_: Any) -> Tensor:
-    return values.new_empty(offsets.shape[:3] + values.shape[3:])
+def _(values: Tensor, sequences: Tensor, query: Tensor, *_: Any) -> Tensor:
+    return values.new_empty(_out_shape(values, query))
 
 
 @_backward.register_fake
 def _(
-    grad: Tensor, values: Tensor, sequences: Tensor, offsets: Tensor, attention: Tensor, *_: Any
-) -> tuple[Tensor, Tensor, Tensor]:
-    return (
-        values.new_empty(values.shape),
-        offsets.new_empty(offsets.shape),
-        attention.new_empty(attention.shape),
-    )
+    grad: Tensor, values: Tensor, sequences: Tensor, query: Tensor, *_: Any
+) -> tuple[Tensor, Tensor]:
+    return values.new_empty(values.shape), query.new_empty(query.shape)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:4])
-    ctx.kernel = inputs[4:]
+    ctx.save_for_backward(*inputs[:3])
+    ctx.kernel = inputs[3:]
 
 
 def _autograd(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    values, offsets, attention = _backward(grad, *ctx.saved_tensors, *ctx.kernel)
-    return values, None, offsets, attention, None, None, None, None
+    values, query = _backward(grad, *ctx.saved_tensors, *ctx.kernel)
+    return values, None, query, None, None, None, None
 
 
 _forward.register_autograd(_autograd, setup_context=_setup_context)

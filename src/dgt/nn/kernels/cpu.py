@@ -9,17 +9,16 @@ No ``(Q, L, D)`` tensor ever exists: the weights of a query's windows are built 
 backward pass once more. As a task alone writes its plane of the value gradients, and sums in the
 order of the queries, the result does not depend on the number of threads.
 
-D and W come as tuples ``(0,) * D``: the length of a tuple is a constant of the compiled code, so
-that loops over channels and windows become a few vector instructions.
+Sizes that the code is compiled for come as tuples ``(0,) * n``, whose length is a constant to the
+compiler: D, W, K2 = 2 K and KW = K · W.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from dgt.nn.kernels.simd import dot_scatter, gather_sum, prefetch
+from dgt.nn.kernels.simd import add_scaled, dot_scatter, exp, gather_sum, prefetch
 
 # Sums may be reordered for the vector units; nothing assumes the absence of NaN or infinity.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
@@ -41,54 +40,67 @@ def _length(sequences: Any, t: int, q: int) -> int:
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
-def _window(
-    p: Any, n: int, bilinear: bool, gamma: Any, epsilon: Any, table: Any, W: Any, g: Any, k: int
-) -> int:
-    """Writes the weights of the W positions around ``p`` into ``g[k]``; returns the first position.
-
-    With c = floor(p) and f = p - c, the weight of position c + s is
-    exp(-(f - s)²/gamma) = exp(-f²/gamma) · exp(2f/gamma)^s · exp(-s²/gamma):
-    two calls of exp for a whole window. ``table`` holds exp(-s²/gamma) for s = 1 - W/2 … W/2.
-    Positions outside of the sequence weigh nothing.
-    """
-    real = g.dtype.type
-    reach = len(W) // 2
-    # A p that is not a number must not name a position: it becomes the weights' NaN.
-    c = int(min(p, real(n - 1))) if p >= 0 else 0
-    f = p - real(c)
-    first = c - reach + 1
-    if bilinear:
-        g[k, 0] = real(1) - f
-        g[k, 1] = f
-    else:
-        centre = math.exp(-f * f / gamma)
-        up = math.exp((f + f) / gamma)
-        down = real(1) / up
-        power = centre
-        for s in range(reach):
-            g[k, reach - 1 - s] = power * table[reach - 1 - s]
-            power *= down
-        power = centre
-        for s in range(reach):
-            power *= up
-            g[k, reach + s] = power * table[reach + s]
-    # Only the outermost positions of a window can lie beyond epsilon.
-    if p - real(first) >= epsilon:
-        g[k, 0] = real(0)
-    if real(first + len(W) - 1) - p >= epsilon:
-        g[k, len(W) - 1] = real(0)
-    for j in range(-first):
-        g[k, j] = real(0)
-    for j in range(n - first, len(W)):
-        g[k, j] = real(0)
-    return first
+def _sample(query: Any, q: int, t: int, m: int, sampled: Any, K2: Any) -> None:
+    """Offsets and attention of the keys of one head, into the two halves of ``sampled``."""
+    K = len(K2) // 2
+    largest = query[q, 1, t, m, 0]
+    for k in range(1, K):
+        largest = max(largest, query[q, 1, t, m, k])
+    for k in range(K):
+        sampled[k] = -query[q, 0, t, m, k]
+        sampled[K + k] = query[q, 1, t, m, k] - largest
+    exp(sampled, K2)
+    total = sampled[K]
+    for k in range(1, K):
+        total += sampled[K + k]
+    for k in range(K):
+        sampled[k] = sampled.dtype.type(1) / (sampled.dtype.type(1) + sampled[k])
+        sampled[K + k] /= total
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
-def _total(g: Any, k: int, W: Any) -> Any:
+def _windows(
+    sampled: Any, n: int, bilinear: bool, gamma: Any, epsilon: Any, W: Any, KW: Any,
+    g: Any, first: Any,
+) -> tuple[int, int]:  # fmt: skip
+    """The kernel's weights for the W positions around each key, into ``g`` (flat, K windows), and
+    each window's first position. Positions outside of the sequence weigh nothing.
+
+    Returns the first position of all windows and the one after the last.
+    """
+    real = g.dtype.type
+    K, reach = len(KW) // len(W), len(W) // 2
+    low, high = n, 0
+    for k in range(K):
+        p = sampled[k] * real(n - 1)
+        # A p that is not a number must not name a position: it becomes the weights' NaN.
+        first[k] = (int(min(p, real(n - 1))) if p >= 0 else 0) - reach + 1
+        low, high = min(low, first[k]), max(high, first[k] + len(W))
+        for j in range(len(W)):
+            distance = p - real(first[k] + j)
+            squared = -distance * distance / gamma
+            g[k * len(W) + j] = real(1) - abs(distance) if bilinear else squared
+    if not bilinear:
+        exp(g, KW)
+    for k in range(K):
+        p, start = sampled[k] * real(n - 1), k * len(W)
+        # Only the outermost positions of a window can lie beyond epsilon.
+        if p - real(first[k]) >= epsilon:
+            g[start] = real(0)
+        if real(first[k] + len(W) - 1) - p >= epsilon:
+            g[start + len(W) - 1] = real(0)
+        for j in range(-first[k]):
+            g[start + j] = real(0)
+        for j in range(n - first[k], len(W)):
+            g[start + j] = real(0)
+    return low, high
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
+def _total(g: Any, start: int, W: Any) -> Any:
     total = g.dtype.type(0)
     for j in range(len(W)):
-        total += g[k, j]
+        total += g[start + j]
     return total if total != 0 else g.dtype.type(1)
 
 
@@ -108,16 +120,17 @@ def _copy_out(plane: Any, values: Any, t: int, m: int, D: Any) -> None:
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def forward(
-    thread: int, threads: int, values: Any, sequences: Any, offsets: Any, attention: Any,
-    bilinear: bool, gamma: Any, epsilon: Any, normalize: bool, table: Any, D: Any, W: Any,
+    thread: int, threads: int, values: Any, sequences: Any, query: Any,
+    bilinear: bool, gamma: Any, epsilon: Any, normalize: bool, D: Any, W: Any, K2: Any, KW: Any,
     planes: Any, out: Any,
 ) -> bool:  # fmt: skip
     """The tasks of one thread; ``out`` is flat. False if a sequence names a node that is none."""
     real = planes.dtype.type
     N, T, M, _ = values.shape
-    Q, L, K = sequences.shape[1], sequences.shape[2], offsets.shape[3]
+    Q, L, K = sequences.shape[1], sequences.shape[2], len(K2) // 2
     plane = planes[thread, 0]
-    g = np.empty((K, len(W)), planes.dtype)
+    sampled, g = np.empty(2 * K, planes.dtype), np.empty(len(KW), planes.dtype)
+    first = np.empty(K, np.int64)
     w = np.zeros(L + 2 * len(W), planes.dtype)  # position i stands at len(W) + i
     rows, weights = np.empty(2 * L, np.int64), np.empty(2 * L, planes.dtype)
     ends = np.empty(2, np.int64)
@@ -130,16 +143,13 @@ def forward(
             if step < Q:
                 q, begin = step, (step % 2) * L
                 n = _length(sequences, t, q)
-                low, high = n, 0
+                _sample(query, q, t, m, sampled, K2)
+                low, high = _windows(sampled, n, bilinear, gamma, epsilon, W, KW, g, first)
                 for k in range(K):
-                    p = offsets[q, t, m, k] * real(n - 1)
-                    first = _window(p, n, bilinear, gamma, epsilon, table, W, g, k)
-                    a = attention[q, t, m, k]
+                    a = sampled[K + k]
                     if normalize:
-                        a /= _total(g, k, W)
-                    for j in range(len(W)):
-                        w[len(W) + first + j] += a * g[k, j]
-                    low, high = min(low, first), max(high, first + len(W))
+                        a /= _total(g, k * len(W), W)
+                    add_scaled(w, len(W) + first[k], a, g, k * len(W), W)
                 end = begin
                 for i in range(max(low, 0), min(high, n)):
                     r = sequences[t, q, i]
@@ -161,44 +171,43 @@ def forward(
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def backward(
-    thread: int, threads: int, values: Any, sequences: Any, offsets: Any, attention: Any,
-    bilinear: bool, gamma: Any, epsilon: Any, normalize: bool, table: Any, D: Any, W: Any,
-    planes: Any, grad: Any, grad_values: Any, grad_offsets: Any, grad_attention: Any,
+    thread: int, threads: int, values: Any, sequences: Any, query: Any,
+    bilinear: bool, gamma: Any, epsilon: Any, normalize: bool, D: Any, W: Any, K2: Any, KW: Any,
+    planes: Any, grad: Any, grad_values: Any, grad_query: Any,
 ) -> None:  # fmt: skip
     """The tasks of one thread, after :func:`forward` has passed; ``grad`` is flat."""
     real = planes.dtype.type
     _, T, M, _ = values.shape
-    Q, L, K = sequences.shape[1], sequences.shape[2], offsets.shape[3]
+    Q, L, K = sequences.shape[1], sequences.shape[2], len(K2) // 2
     plane, grad_plane = planes[thread, 0], planes[thread, 1]
     w = np.zeros(L + 2 * len(W), planes.dtype)  # position i stands at len(W) + i
     s = np.zeros(L + 2 * len(W), planes.dtype)  # each value's product with the upstream gradient
     read = np.zeros(L + 2 * len(W), np.bool_)
     # As in the forward pass, one query is prepared while the rows of the one before it are read:
-    # the first half of each array belongs to even queries, the second to odd ones.
-    g = np.empty((2 * K, len(W)), planes.dtype)
-    first, total = np.empty(2 * K, np.int64), np.empty(2 * K, planes.dtype)
+    # the first row, or half, of these belongs to even queries, the second to odd ones.
+    sampled2, g2 = np.empty((2, 2 * K), planes.dtype), np.empty((2, len(KW)), planes.dtype)
+    first2, total2 = np.empty((2, K), np.int64), np.empty((2, K), planes.dtype)
     rows, weights = np.empty(2 * L, np.int64), np.empty(2 * L, planes.dtype)
     positions, dots = np.empty(2 * L, np.int64), np.empty(2 * L, planes.dtype)
     ends, lengths = np.empty(2, np.int64), np.empty(2, np.int64)
+    grad_a = np.empty(K, planes.dtype)
     for task in range(thread, T * M, threads):
         t, m = task // M, task % M
         _copy_in(values, t, m, plane, D)
         grad_plane[:] = real(0)
         for step in range(Q + 1):
             if step < Q:
-                q, begin, odd = step, (step % 2) * L, (step % 2) * K
+                q, begin, odd = step, (step % 2) * L, step % 2
+                sampled, g, first, total = sampled2[odd], g2[odd], first2[odd], total2[odd]
                 n = _length(sequences, t, q)
-                low, high = n, 0
+                _sample(query, q, t, m, sampled, K2)
+                low, high = _windows(sampled, n, bilinear, gamma, epsilon, W, KW, g, first)
                 for k in range(K):
-                    p = offsets[q, t, m, k] * real(n - 1)
-                    start = _window(p, n, bilinear, gamma, epsilon, table, W, g, odd + k)
-                    first[odd + k] = start
-                    total[odd + k] = _total(g, odd + k, W) if normalize else real(1)
-                    a = attention[q, t, m, k] / total[odd + k]
+                    total[k] = _total(g, k * len(W), W) if normalize else real(1)
+                    at = len(W) + first[k]
+                    add_scaled(w, at, sampled[K + k] / total[k], g, k * len(W), W)
                     for j in range(len(W)):
-                        w[len(W) + start + j] += a * g[odd + k, j]
-                        read[len(W) + start + j] = True
-                    low, high = min(low, start), max(high, start + len(W))
+                        read[at + j] = True
                 end = begin
                 for i in range(max(low, 0), min(high, n)):
                     if read[len(W) + i]:
@@ -208,23 +217,25 @@ def backward(
                         rows[end], weights[end] = r, w[len(W) + i]
                         positions[end] = len(W) + i
                         end += 1
-                ends[step % 2], lengths[step % 2] = end, n
+                ends[odd], lengths[odd] = end, n
                 for i in range(low, high):
                     w[len(W) + i] = real(0)
                     read[len(W) + i] = False
             if step > 0:
-                q, begin, odd = step - 1, ((step - 1) % 2) * L, ((step - 1) % 2) * K
-                end, n = ends[q % 2], lengths[q % 2]
+                q, begin, odd = step - 1, ((step - 1) % 2) * L, (step - 1) % 2
+                sampled, g, first, total = sampled2[odd], g2[odd], first2[odd], total2[odd]
+                end, n = ends[odd], lengths[odd]
                 start = ((q * T + t) * M + m) * len(D)
                 dot_scatter(plane, rows, weights, begin, end, grad, start, dots, grad_plane, D)
                 for i in range(begin, end):
                     s[positions[i]] = dots[i]
+                mean = real(0)  # of the attention's gradients
                 for k in range(K):
-                    p = offsets[q, t, m, k] * real(n - 1)
+                    p = sampled[k] * real(n - 1)
                     # Sums over the window of g·s, g'·s and g', with g' the derivative for p.
                     gs, ds, dg = real(0), real(0), real(0)
                     for j in range(len(W)):
-                        weight, at = g[odd + k, j], first[odd + k] + j
+                        weight, at = g[k * len(W) + j], first[k] + j
                         distance = p - real(at)
                         slope = weight * real(-2) * distance / gamma
                         if bilinear:
@@ -234,9 +245,13 @@ def backward(
                         gs += weight * s[len(W) + at]
                         ds += slope * s[len(W) + at]
                         dg += slope
-                    gs /= total[odd + k]
+                    gs /= total[k]
                     if normalize:
-                        ds = (ds - gs * dg) / total[odd + k]
-                    grad_attention[q, t, m, k] = gs
-                    grad_offsets[q, t, m, k] = attention[q, t, m, k] * ds * real(n - 1)
+                        ds = (ds - gs * dg) / total[k]
+                    o, a = sampled[k], sampled[K + k]
+                    grad_query[q, 0, t, m, k] = a * ds * real(n - 1) * o * (real(1) - o)
+                    grad_a[k] = gs
+                    mean += a * gs
+                for k in range(K):
+                    grad_query[q, 1, t, m, k] = sampled[K + k] * (grad_a[k] - mean)
         _copy_out(grad_plane, grad_values, t, m, D)

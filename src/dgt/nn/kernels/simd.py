@@ -1,10 +1,11 @@
-"""The two inner loops over rows of a plane, written in vector instructions.
+"""The inner loops of the attention, written in vector instructions.
 
 Numba leaves a loop over the channels of a head to LLVM's vectorizer, which often gives it up, not
 knowing whether source and target overlap. Here a row of ``D`` channels is one LLVM vector, and sums
-stay in registers.
+stay in registers. The exponential function is here as well, as LLVM has no vector version of it.
 """
 
+import math
 from typing import Any
 
 from llvmlite import ir
@@ -13,6 +14,69 @@ from numba.extending import intrinsic
 
 # Products and sums may be fused and reordered.
 FLAGS = ("reassoc", "contract", "nsz")
+
+
+@intrinsic
+def exp(_: Any, array: Any, size: Any) -> Any:
+    """Replaces the first values of a flat array, as many as the tuple ``size`` is long, by their
+    exponential, to the last bit or two; below the least normal number it stays there.
+
+    exp(x) = 2^n · exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2, where the Taylor series
+    converges fast.
+    """
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Code(context, builder, signature, args, size.count)
+        single = code.align == 4
+        terms, digits, bias = (7, 23, 127) if single else (13, 52, 1023)
+        least = -87.0 if single else -708.0
+        # ln 2 in two parts: the product of n with the first, of few digits, is exact.
+        high = 0.693145751953125
+        low = math.log(2) - high if single else 1.42860682030941723212e-6
+
+        def number(value: float) -> Any:
+            return code.splat(code.real(value))
+
+        x = code.load_row(0, ir.IntType(64)(0))
+        # A comparison that lets NaN pass.
+        x = builder.select(builder.fcmp_ordered("<", x, number(least)), number(least), x)
+        x = builder.select(builder.fcmp_ordered(">", x, number(-least)), number(-least), x)
+        n = code.call("llvm.rint", builder.fmul(x, number(1 / math.log(2))))
+        r = builder.fsub(x, builder.fmul(n, number(high)))
+        r = builder.fsub(r, builder.fmul(n, number(low)))
+        total = number(1 / math.factorial(terms))
+        for k in range(terms - 1, -1, -1):
+            total = builder.fadd(
+                builder.fmul(total, r, flags=("contract",)),
+                number(1 / math.factorial(k)),
+                flags=("contract",),
+            )
+        bits = ir.VectorType(ir.IntType(8 * code.align), size.count)
+
+        def integer(value: int) -> Any:
+            return ir.Constant(bits, [value] * size.count)
+
+        # 0 for NaN, which an integer could not hold; the sum below stays NaN.
+        whole = builder.select(builder.fcmp_ordered("ord", n, n), n, number(0.0))
+        exponent = builder.add(builder.fptosi(whole, bits), integer(bias))
+        scale = builder.bitcast(builder.shl(exponent, integer(digits)), code.vector)
+        code.store_row(builder.fmul(total, scale), 0, ir.IntType(64)(0))
+        return context.get_dummy_value()
+
+    return types.void(array, size), build
+
+
+@intrinsic
+def add_scaled(_: Any, target: Any, at: Any, factor: Any, source: Any, start: Any, W: Any) -> Any:
+    """target[at:at + W] += factor · source[start:start + W]; W is ``(0,) * W``."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Code(context, builder, signature, args, W.count)
+        product = builder.fmul(code.splat(args[2]), code.load_row(3, args[4]), flags=FLAGS)
+        code.store_row(builder.fadd(code.load_row(0, args[1]), product, flags=FLAGS), 0, args[1])
+        return context.get_dummy_value()
+
+    return types.void(target, at, factor, source, start, W), build
 
 
 @intrinsic
@@ -122,10 +186,14 @@ class _Code:
         return self.builder.shuffle_vector(vector, vector, lanes)
 
     def sum(self, vector: Any) -> Any:
-        kind = "f32" if self.align == 4 else "f64"
-        reduce = cgutils.get_or_insert_function(
-            self.builder.module,
-            ir.FunctionType(self.real, [self.real, self.vector]),
-            f"llvm.vector.reduce.fadd.v{self.D}{kind}",
-        )
+        kind = ir.FunctionType(self.real, [self.real, self.vector])
+        reduce = self._function("llvm.vector.reduce.fadd", kind)
         return self.builder.call(reduce, [self.real(-0.0), vector], fastmath=FLAGS)
+
+    def call(self, name: str, vector: Any) -> Any:
+        function = self._function(name, ir.FunctionType(self.vector, [self.vector]))
+        return self.builder.call(function, [vector])
+
+    def _function(self, name: str, kind: Any) -> Any:
+        name = f"{name}.v{self.D}{'f32' if self.align == 4 else 'f64'}"
+        return cgutils.get_or_insert_function(self.builder.module, kind, name)
