@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dgt.nn.dropout import Dropout, _dropout, dropout
+from dgt.nn.dropout import Dropout, _dropout, _dropout_linear, dropout
 from dgt.nn.norm import BatchNorm, LayerNorm
 from dgt.nn.sparse import SparseLinear, _matmul
 
@@ -36,7 +36,7 @@ def test_sparse_input_equals_dense_values_and_gradients(out_channels):
 
 
 def test_dropout_drops_stored_values_and_keeps_the_mean():
-    layer = SparseLinear(50, 1, bias=False, dropout=0.5)
+    layer = SparseLinear(50, 1, dropout=0.5)
     nn.init.ones_(layer.weight)
     x = (sparse_rows(N=4000, dtype=torch.float32) > 0).float()
     dropped = layer(x.to_sparse_csr())
@@ -174,3 +174,30 @@ def test_dropout_and_sum_in_one_pass(training):
 
 def test_dropout_does_not_hide_nan():
     assert dropout(torch.full((1000,), float("nan")), 0.5, relu=True).isnan().any()
+
+
+@pytest.mark.parametrize(("N", "F"), [(20000, 9), (300, 100)])
+def test_dropout_of_dense_input_row_by_row(N, F):
+    """Linear in the input: with weights that pick single features, the drops can be read off."""
+    torch.manual_seed(0)
+    x, layer = torch.rand(N, F) + 0.5, SparseLinear(F, F, dropout=0.3)
+    nn.init.eye_(layer.weight)
+    nn.init.constant_(layer.bias, 5.0)
+    out = layer(x)
+    dropped = out - 5
+    kept = dropped != 0
+    torch.testing.assert_close(dropped[kept], (x / 0.7)[kept], rtol=1e-5, atol=1e-5)
+    assert abs(kept.float().mean() - 0.7) < 0.02
+    assert not torch.equal(kept[: N // 2], kept[N - N // 2 :])
+    upstream = torch.randn(N, F)
+    out.backward(upstream)
+    torch.testing.assert_close(layer.weight.grad, dropped.t() @ upstream, rtol=1e-3, atol=1e-2)
+    torch.testing.assert_close(layer.bias.grad, upstream.sum(0))
+
+
+def test_dropout_linear_opcheck():
+    x = torch.rand(5, 6, dtype=torch.float64)
+    weight, bias = (
+        torch.rand(*shape, dtype=torch.float64, requires_grad=True) for shape in ((6, 3), (3,))
+    )
+    torch.library.opcheck(_dropout_linear, (x, weight, bias, torch.tensor(7), 0.5))

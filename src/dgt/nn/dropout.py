@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from dgt import threads
 
 BLOCK = 8192  # values that share a key; a block is the unit of work
+ROWS = 8192  # rows of a linear layer's input that are dropped at a time
 
 
 class Dropout(nn.Module):
@@ -60,6 +61,33 @@ def _dropout(x: Tensor, seed: Tensor, p: float, relu: bool, plus: Tensor | None)
     added = arrays[0][:0] if plus is None else _flat(plus)[0]
     threads.run(_apply, _tasks(x), *arrays, key, threshold, scale, relu, added)
     return out
+
+
+def dropout_linear(x: Tensor, weight: Tensor, bias: Tensor, p: float) -> Tensor:
+    """``dropout(x, p) @ weight + bias`` for data ``x`` that needs no gradient, some rows at a time,
+    so that the dropped values never exist as a whole."""
+    return _dropout_linear(x, weight, bias, torch.randint(2**62, ()), p)
+
+
+@torch.library.custom_op("dgt::dropout_linear", mutates_args=(), device_types="cpu")
+def _dropout_linear(x: Tensor, weight: Tensor, bias: Tensor, seed: Tensor, p: float) -> Tensor:
+    out = torch.empty(x.size(0), weight.size(1), dtype=x.dtype)
+    for i, start in enumerate(range(0, x.size(0), ROWS)):
+        dropped = _dropout(x[start : start + ROWS], seed + i, p, False, None)
+        torch.addmm(bias, dropped, weight, out=out[start : start + ROWS])
+    return out
+
+
+@torch.library.custom_op("dgt::dropout_linear_backward", mutates_args=(), device_types="cpu")
+def _dropout_linear_backward(grad: Tensor, x: Tensor, seed: Tensor, p: float) -> Tensor:
+    total = torch.zeros(x.size(1), grad.size(1), dtype=x.dtype)
+    for i, start in enumerate(range(0, x.size(0), ROWS)):
+        dropped = _dropout(x[start : start + ROWS], seed + i, p, False, None)
+        part = grad[start : start + ROWS]
+        # The wider factor to the left: see dgt.nn.linear.
+        wide = x.size(1) >= grad.size(1)
+        total += dropped.t() @ part if wide else (part.t() @ dropped).t()
+    return total
 
 
 @torch.library.custom_op("dgt::relu_dropout_backward", mutates_args=(), device_types="cpu")
@@ -106,6 +134,29 @@ def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 _dropout.register_autograd(_autograd, setup_context=_setup_context)
+
+
+@_dropout_linear.register_fake
+def _(x: Tensor, weight: Tensor, bias: Tensor, seed: Tensor, p: float) -> Tensor:
+    return x.new_empty(x.size(0), weight.size(1))
+
+
+@_dropout_linear_backward.register_fake
+def _(grad: Tensor, x: Tensor, seed: Tensor, p: float) -> Tensor:
+    return x.new_empty(x.size(1), grad.size(1))
+
+
+def _setup_linear(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, _, _, seed, ctx.p = inputs
+    ctx.save_for_backward(x, seed)
+
+
+def _linear_autograd(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    grad_weight = _dropout_linear_backward(grad, *ctx.saved_tensors, ctx.p)
+    return None, grad_weight, grad.sum(0), None, None
+
+
+_dropout_linear.register_autograd(_linear_autograd, setup_context=_setup_linear)
 
 
 @njit(cache=True, error_model="numpy")

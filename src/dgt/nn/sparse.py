@@ -9,7 +9,7 @@ from numba import njit
 from torch import Tensor, nn
 
 from dgt import threads
-from dgt.nn.dropout import dropout
+from dgt.nn.dropout import dropout, dropout_linear
 from dgt.nn.linear import wider_left
 
 BLOCK = 16  # channels of the weight's gradient that one task owns
@@ -24,32 +24,30 @@ class SparseLinear(nn.Module):
     Args:
         in_channels: Size of each input row.
         out_channels: Size of each output row.
-        bias: Whether to add :math:`\mathbf{b}`.
         dropout: Probability that a value of the input is dropped in training.
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, *, bias: bool = True, dropout: float = 0.0
-    ) -> None:
+    def __init__(self, in_channels: int, out_channels: int, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.dropout = dropout
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
-        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.bias = nn.Parameter(torch.empty(out_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         bound = math.sqrt(6 / (self.in_channels + self.out_channels))
         nn.init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
+        nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.layout == torch.sparse_csr:
             values = dropout(x.values(), self.dropout, self.training)
             out = _csr_matmul(x.crow_indices(), x.col_indices(), values, self.weight)
-            return out if self.bias is None else out + self.bias
+            return out + self.bias
+        if self.training and self.dropout and x.is_cpu and not x.requires_grad:
+            return dropout_linear(x, self.weight, self.bias, self.dropout)
         x = dropout(x, self.dropout, self.training)
         return F.linear(x, wider_left(self.weight).t(), self.bias)
 
