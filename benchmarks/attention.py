@@ -75,7 +75,7 @@ def show(results: dict[str, Any]) -> None:
     table = Table("path", "seconds", "extra memory")
     for path in PATHS:
         row = results[path]
-        table.add_row(path, f"{row['seconds']:.2f}", f"{row['extra_bytes'] / 2**20:,.0f} MiB")
+        table.add_row(path, f"{row['seconds']:.2f}", f"{row['extra_bytes'] / 1e6:,.0f} MB")
     console = Console()
     console.print(table)
     ratios = results["ratios"]
