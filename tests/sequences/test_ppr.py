@@ -56,7 +56,9 @@ def test_base_node_first_and_ties_by_id(graph: nx.Graph) -> None:
 def test_recall_at_the_default_tolerance(graph: nx.Graph) -> None:
     data = from_networkx(graph)
     found, wanted = 0, 0
-    for scores, row in zip(exact_scores(data, 0.15), node_sequences(data, ["ppr"])[0], strict=True):
+    for scores, row in zip(
+        exact_scores(data, 0.15), node_sequences(data, ["ppr"], 64)[0], strict=True
+    ):
         least = np.sort(scores)[-64] - 1e-12
         found += (scores[valid(row)] >= least).sum()
         wanted += 64
