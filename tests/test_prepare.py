@@ -39,7 +39,7 @@ def test_given_anchors_and_no_encoding() -> None:
     data = block_graph()
     anchors = torch.tensor([4, -1, 2])
     inputs = prepare(data, Config(model=ModelConfig(model="dgt-light")), anchors=anchors)
-    assert inputs["sequences"].shape == (1, 90, 64)
+    assert inputs["sequences"].shape == (1, 90, Config().sequences.length)
     columns = inputs["encoding"].to_dense()
     assert columns.shape == (90, 3)
     assert (columns[:, 1] == 0).all()
