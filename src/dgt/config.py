@@ -89,11 +89,11 @@ class ModelConfig:
     """Norm before each attention and each MLP, and inside the Katz MLP."""
     mlp_ratio: float = 1.0
     """Width of a block's MLP, as a multiple of the hidden channels."""
-    dropout: float = 0.5
+    dropout: float = 0.7
     """Dropout of hidden channels."""
-    input_dropout: float = 0.5
+    input_dropout: float = 0.7
     """Dropout of the features."""
-    encoding_dropout: float = 0.5
+    encoding_dropout: float = 0.7
     """Dropout of the positional encoding's columns."""
 
     def __post_init__(self) -> None:

@@ -83,6 +83,14 @@ def test_the_fused_path_equals_the_reference_in_the_whole_model(monkeypatch):
     torch.testing.assert_close(model(x, sequences), fused)
 
 
+def test_other_types_take_the_reference():
+    dga = disturb(DeformableGraphAttention(8, criteria=2, heads=2, keys=2)).bfloat16()
+    assert "reference" in repr(dga)
+    z, sequences = torch.randn(12, 8), sequences_of(12, 2, 6)
+    out = dga(z.bfloat16(), sequences)
+    torch.testing.assert_close(out.float(), dga.float()(z, sequences), rtol=0.1, atol=0.3)
+
+
 def test_attention_as_node_key_weight():
     N, T, M, L = 10, 2, 2, 6
     model = disturb(DGT(5, 8, 3, criteria=T, heads=M, keys=2, blocks=2)).eval()

@@ -79,7 +79,7 @@ class DeformableGraphAttention(nn.Module):
             shape = tuple(sequences.shape)
             raise ValueError(f"sequences must have the shape ({self.criteria}, N, L), got {shape}")
         values = self.values(z).view(-1, self.criteria, self.heads, self.channels // self.heads)
-        attend = kernels if z.is_cpu else interpolation
+        attend = kernels if _fused(z) else interpolation
         out = attend.deformable_attention(values, sequences, self.queries(z), self.kernel)
         return self.out(out.flatten(1))
 
@@ -98,8 +98,12 @@ class DeformableGraphAttention(nn.Module):
         return interpolation.position_weights(sequences, self.queries(z), self.kernel)
 
     def __repr__(self) -> str:
-        path = "fused (numba)" if self.out.weight.is_cpu else "reference"
+        path = "fused (numba)" if _fused(self.out.weight) else "reference"
         return (
             f"{type(self).__name__}({self.channels}, criteria={self.criteria}, heads={self.heads}, "
             f"keys={self.keys}, kernel={self.kernel}, path={path!r})"
         )
+
+
+def _fused(x: Tensor) -> bool:
+    return x.is_cpu and x.dtype in (torch.float32, torch.float64)

@@ -15,6 +15,7 @@ from numba import njit
 from torch import Tensor, nn
 
 from dgt import threads
+from dgt.nn.memory import empty
 
 BLOCK = 8192  # values that share a key; a block is the unit of work
 ROWS = 8192  # rows of a linear layer's input that are dropped at a time
@@ -54,7 +55,7 @@ def dropout(
 
 @torch.library.custom_op("dgt::dropout", mutates_args=(), device_types="cpu")
 def _dropout(x: Tensor, seed: Tensor, p: float, relu: bool, plus: Tensor | None) -> Tensor:
-    out = torch.empty(x.shape, dtype=x.dtype)
+    out = empty(x.shape, x.dtype)
     arrays = _flat(x, out)
     key, threshold = np.uint64(seed.item()), np.uint32(round(p * 2**32))
     scale = arrays[0].dtype.type(1 / (1 - p))
@@ -71,7 +72,7 @@ def dropout_linear(x: Tensor, weight: Tensor, bias: Tensor, p: float) -> Tensor:
 
 @torch.library.custom_op("dgt::dropout_linear", mutates_args=(), device_types="cpu")
 def _dropout_linear(x: Tensor, weight: Tensor, bias: Tensor, seed: Tensor, p: float) -> Tensor:
-    out = torch.empty(x.size(0), weight.size(1), dtype=x.dtype)
+    out = empty((x.size(0), weight.size(1)), x.dtype)
     for i, start in enumerate(range(0, x.size(0), ROWS)):
         dropped = _dropout(x[start : start + ROWS], seed + i, p, False, None)
         torch.addmm(bias, dropped, weight, out=out[start : start + ROWS])
@@ -92,7 +93,7 @@ def _dropout_linear_backward(grad: Tensor, x: Tensor, seed: Tensor, p: float) ->
 
 @torch.library.custom_op("dgt::relu_dropout_backward", mutates_args=(), device_types="cpu")
 def _relu_backward(grad: Tensor, out: Tensor, p: float) -> Tensor:
-    result = torch.empty(grad.shape, dtype=grad.dtype)
+    result = empty(grad.shape, grad.dtype)
     arrays = _flat(grad, out, result)
     threads.run(_where_positive, _tasks(grad), *arrays, arrays[0].dtype.type(1 / (1 - p)))
     return result

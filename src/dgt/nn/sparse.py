@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from dgt import threads
 from dgt.nn.dropout import dropout, dropout_linear
 from dgt.nn.linear import wider_left
+from dgt.nn.memory import empty
 
 BLOCK = 16  # channels of the weight's gradient that one task owns
 
@@ -65,7 +66,7 @@ def _csr_matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Te
 
 @torch.library.custom_op("dgt::csr_matmul", mutates_args=(), device_types="cpu")
 def _matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Tensor:
-    out = torch.empty(crow.numel() - 1, weight.size(1), dtype=weight.dtype)
+    out = empty((crow.numel() - 1, weight.size(1)), weight.dtype)
     arrays = (x.detach().contiguous().numpy() for x in (crow, col, values, weight, out))
     threads.run(_product, 1 + values.numel() // 8192, *arrays)
     return out

@@ -15,6 +15,7 @@ from torch import Tensor
 from dgt import threads
 from dgt.nn.interpolation import Kernel
 from dgt.nn.kernels import cpu
+from dgt.nn.memory import empty
 
 
 def deformable_attention(
@@ -38,7 +39,7 @@ def _forward(
     epsilon: float,
     normalize: bool,
 ) -> Tensor:
-    out = torch.empty(_out_shape(values, query), dtype=values.dtype)
+    out = empty(_out_shape(values, query), values.dtype)
     arrays = (_array(x) for x in (values, sequences, query))
     tasks, rest = _arguments(values, query, bilinear, gamma, epsilon, normalize, planes=1)
     if not all(threads.run(cpu.forward, tasks, *arrays, *rest, _array(out).ravel())):
@@ -57,7 +58,7 @@ def _backward(
     epsilon: float,
     normalize: bool,
 ) -> tuple[Tensor, Tensor]:
-    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (values, query)]
+    grads = [empty(x.shape, x.dtype) for x in (values, query)]
     arrays = (_array(x) for x in (values, sequences, query))
     tasks, rest = _arguments(values, query, bilinear, gamma, epsilon, normalize, planes=2)
     outs = (_array(x) for x in grads)
@@ -86,17 +87,8 @@ def _arguments(
     half_width = 1.0 if bilinear else epsilon
     W = 2 * math.ceil(half_width)
     kernel = (bilinear, real(gamma), real(half_width), normalize)
-    room = _aligned((threads.count(T * M), planes, N, D), real)
+    room = empty((threads.count(T * M), planes, N, D), values.dtype).numpy()
     return T * M, (*kernel, *((0,) * n for n in (D, W, 2 * K, K * W)), room)
-
-
-def _aligned(shape: tuple[int, ...], real: Any) -> np.ndarray:
-    """Room for planes, whose rows are read at random: from numpy, which asks the system for huge
-    pages, and starting on a cache line, so that a row of 16 floats is one line and not two."""
-    size = math.prod(shape) * np.dtype(real).itemsize
-    room = np.empty(size + 64, np.uint8)
-    start = -room.ctypes.data % 64
-    return room[start : start + size].view(real).reshape(shape)
 
 
 def _array(x: Tensor) -> np.ndarray:
