@@ -3,9 +3,8 @@
 By default on a power-law graph of ogbn-arxiv's size. A step is a forward pass over the whole graph,
 cross-entropy on all nodes, a backward pass and Adam, with dropout 0.5. DGT has its default
 settings. GCN has two layers of 64 channels and keeps its normalized edges; it is also measured on a
-sparse adjacency matrix of ``torch.sparse``. Each model runs in a process of its own, once with
-PyTorch's default memory and once with huge pages, which the command ``dgt`` switches on; memory is
-the most that the process held, graph and inputs included.
+sparse adjacency matrix of ``torch.sparse``. Each model runs in a process of its own; memory is the
+most that the process held, graph and inputs included.
 """
 
 import argparse
@@ -29,10 +28,6 @@ from graphs import power_law_graph
 from measure import in_own_process, measure
 
 MODELS = ("gcn", "gcn-csr", "sgformer", "dgt", "dgt-light")
-PAGES = ("default", "huge_pages")
-
-# Model to kind of memory to figures.
-Results = dict[str, dict[str, dict[str, Any]]]
 
 
 def main() -> None:
@@ -48,15 +43,10 @@ def main() -> None:
     arguments = parser.parse_args()
 
     in_own_process(prepare_sequences, arguments)  # so that no model's memory counts this work
-    results: Results = {name: {} for name in arguments.models}
-    for name in arguments.models:
-        for pages in PAGES:
-            huge = pages == "huge_pages"
-            results[name][pages] = in_own_process(one, name, arguments, huge_pages=huge)
+    results = {name: in_own_process(one, name, arguments) for name in arguments.models}
     if arguments.json:
         settings = vars(arguments)
-        report = {"settings": settings, "results": results, "ratios": ratios(results)}
-        print(json.dumps(report, indent=2))
+        print(json.dumps({"settings": settings, "results": results, **ratios(results)}, indent=2))
     else:
         show(results)
 
@@ -110,28 +100,22 @@ def setup(name: str, data: Data, arguments: argparse.Namespace) -> tuple[nn.Modu
     return build(config, sizes[0], sizes[2], encoding.size(1)), inputs
 
 
-def ratios(results: Results) -> dict[str, float]:
-    """Time and memory of DGT as a share of each peer's: each as its users get it, which is DGT with
-    huge pages and the peers without, and like for like, all with huge pages."""
+def ratios(results: dict[str, Any]) -> dict[str, float]:
+    """Each model's time and memory as a share of GCN's, and its time as a share of SGFormer's."""
     found = {}
     for peer in ("gcn", "gcn-csr", "sgformer"):
         for name in ("dgt", "dgt-light"):
             if peer in results and name in results:
                 own, other = results[name], results[peer]
-                for title, pages in (("as_used", "default"), ("all_huge_pages", "huge_pages")):
-                    for what, field in (("time", "seconds"), ("memory", "peak_bytes")):
-                        share = own["huge_pages"][field] / other[pages][field]
-                        found[f"{name}_to_{peer}_{what}_{title}"] = share
+                found[f"{name}_time_to_{peer}"] = own["seconds"] / other["seconds"]
+                found[f"{name}_memory_to_{peer}"] = own["peak_bytes"] / other["peak_bytes"]
     return found
 
 
-def show(results: Results) -> None:
-    table = Table("model", "seconds a step", "peak memory", "with huge pages", "peak memory")
-    for name, both in results.items():
-        cells = []
-        for pages in PAGES:
-            cells += [f"{both[pages]['seconds']:.2f}", f"{both[pages]['peak_bytes'] / 1e6:,.0f} MB"]
-        table.add_row(name, *cells)
+def show(results: dict[str, Any]) -> None:
+    table = Table("model", "seconds a step", "peak memory")
+    for name, row in results.items():
+        table.add_row(name, f"{row['seconds']:.2f}", f"{row['peak_bytes'] / 2**20:,.0f} MiB")
     console = Console()
     console.print(table)
     for name, value in ratios(results).items():

@@ -10,20 +10,10 @@ from typing import Any
 import torch
 
 
-def in_own_process(
-    work: Callable[..., dict[str, Any]], *arguments: Any, huge_pages: bool = False
-) -> dict[str, Any]:
-    """The result of ``work(*arguments)`` in a new process, whose memory starts empty.
-
-    Args:
-        work: A function of a module.
-        *arguments: What it takes.
-        huge_pages: Whether PyTorch asks for huge pages for large tensors; the command ``dgt`` lets
-            it, by default it does not.
-    """
+def in_own_process(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """The result of ``work(*arguments)`` in a new process, whose memory starts empty."""
     # As in the command line: threads that wait for one another sleep, instead of taking the core.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ["THP_MEM_ALLOC_ENABLE"] = "1" if huge_pages else "0"
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         return pool.apply(work, arguments)

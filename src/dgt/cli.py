@@ -243,9 +243,6 @@ def main(tokens: list[str] | None = None) -> int:
     # Before torch is loaded: its threads then sleep while they wait for one another. Spinning, as
     # is their default, they make training many times slower where other programs run too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # Likewise: large tensors in huge pages. New memory comes page by page, and on large graphs that
-    # takes up to a third of a training step.
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
     logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
     logging.addLevelName(logging.WARNING, "warning")
     try:
