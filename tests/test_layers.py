@@ -12,7 +12,7 @@ ROOT = Path(dgt.__file__).parent
 LAYERS = [
     ["__main__"],
     ["cli"],
-    ["runs"],
+    ["runs", "workers"],
     ["estimator"],
     ["modelfile", "train"],
     ["checkpoint", "folder"],
