@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from dgt.nn.dropout import Dropout, _dropout, _dropout_linear, dropout
-from dgt.nn.norm import BatchNorm, LayerNorm
+from dgt.nn.norm import BatchNorm, LayerNorm, _layer_norm
 from dgt.nn.sparse import SparseLinear, _matmul
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")
@@ -59,10 +59,7 @@ def test_csr_opcheck():
 )
 def test_norm_equals_torch(ours, theirs, training):
     ours, theirs = ours(6).double(), theirs(6).double()
-    for norm in (ours, theirs):
-        torch.manual_seed(0)
-        nn.init.normal_(norm.weight)
-        nn.init.normal_(norm.bias)
+    torch.manual_seed(0)
     x = torch.randn(200, 6, dtype=torch.float64) * 3 + 1
     for _ in range(150):  # batch norm: until the running statistics agree but for n against n - 1
         ours(x), theirs(x)
@@ -71,22 +68,33 @@ def test_norm_equals_torch(ours, theirs, training):
         z = x.clone().requires_grad_()
         out = norm(z)
         out.backward(torch.cos(torch.arange(out.numel(), dtype=out.dtype)).view_as(out))
-        results.append((out.detach(), z.grad, norm.weight.grad, norm.bias.grad))
+        results.append((out.detach(), z.grad))
     for a, b in zip(*results, strict=True):
         torch.testing.assert_close(a, b, rtol=6e-3, atol=6e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_layer_norm_is_exact_and_a_proper_operator(dtype):
+    torch.manual_seed(0)
+    x = (torch.randn(40, 7, dtype=dtype) * 3 + 1).requires_grad_()
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    expected = nn.functional.layer_norm(x, (7,))
+    torch.testing.assert_close(LayerNorm(7)(x), expected, rtol=tolerance, atol=tolerance)
+    torch.library.opcheck(_layer_norm, (x,))
+    if dtype == torch.float64:
+        torch.autograd.gradcheck(LayerNorm(7), x)
 
 
 @pytest.mark.parametrize("make", [LayerNorm, BatchNorm, lambda c: SparseLinear(c, 64)])
 def test_gradients_have_the_same_bits_for_one_and_two_threads(make):
     torch.manual_seed(0)
-    layer, x = make(64), torch.randn(5000, 64)
+    layer, x = make(64), torch.randn(5000, 64, requires_grad=True)
     before, grads = torch.get_num_threads(), []
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            layer.zero_grad()
-            layer(x).square().sum().backward()
-            grads.append([p.grad.clone() for p in layer.parameters()])
+            loss = layer(x).sin().sum()
+            grads.append(torch.autograd.grad(loss, [x, *layer.parameters()]))
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(a, b) for a, b in zip(*grads, strict=True))

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from dgt.nn.linear import Linear
+from dgt.nn.linear import Linear, _linear
 from dgt.nn.sparse import SparseLinear
 
 SIZES = [(64, 7), (64, 10), (16, 5), (7, 64), (5, 16), (9, 48), (64, 64), (6, 7)]
@@ -44,3 +44,11 @@ def test_it_is_pytorch_s_linear_layer(in_channels: int, out_channels: int, bias:
         strict=True,
     ):
         assert torch.allclose(ours, theirs)
+
+
+@pytest.mark.parametrize("added", [None, (3,), (9, 3)])
+def test_the_operator_is_a_proper_one(added: tuple[int, ...] | None):
+    torch.manual_seed(0)
+    plus = None if added is None else torch.randn(added, requires_grad=True)
+    x, weight = torch.randn(9, 5, requires_grad=True), torch.randn(5, 3, requires_grad=True)
+    torch.library.opcheck(_linear, (x, weight, plus))

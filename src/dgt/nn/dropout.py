@@ -15,6 +15,7 @@ from numba import njit
 from torch import Tensor, nn
 
 from dgt import threads
+from dgt.nn.linear import weight_gradient
 from dgt.nn.memory import empty
 
 BLOCK = 8192  # values that share a key; a block is the unit of work
@@ -84,10 +85,7 @@ def _dropout_linear_backward(grad: Tensor, x: Tensor, seed: Tensor, p: float) ->
     total = torch.zeros(x.size(1), grad.size(1), dtype=x.dtype)
     for i, start in enumerate(range(0, x.size(0), ROWS)):
         dropped = _dropout(x[start : start + ROWS], seed + i, p, False, None)
-        part = grad[start : start + ROWS]
-        # The wider factor to the left: see dgt.nn.linear.
-        wide = x.size(1) >= grad.size(1)
-        total += dropped.t() @ part if wide else (part.t() @ dropped).t()
+        total += weight_gradient(dropped, grad[start : start + ROWS])
     return total
 
 

@@ -42,11 +42,11 @@ class Block(nn.Module):
         super().__init__()
         channels = attention.channels
         width = max(1, round(channels * mlp_ratio))
-        self.norm = NORMS[norm](channels, affine=False)
+        self.norm = NORMS[norm](channels)
         self.attention = attention
         self.dropout = Dropout(dropout)
         self.hidden = nn.Sequential(
-            NORMS[norm](channels, affine=False),
+            NORMS[norm](channels),
             Linear(channels, width),
             Dropout(dropout, relu=True),
         )
@@ -127,7 +127,7 @@ class DGT(nn.Module):
             for _ in range(blocks)
         )
         self.head = nn.Sequential(
-            NORMS[norm](hidden_channels, affine=False),
+            NORMS[norm](hidden_channels),
             Dropout(dropout),
             Linear(hidden_channels, out_channels),
         )

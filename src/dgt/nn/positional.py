@@ -37,7 +37,7 @@ class KatzEncoding(nn.Module):
         super().__init__()
         self.hidden = nn.Sequential(
             SparseLinear(anchors, channels, dropout=dropout),
-            NORMS[norm](channels, affine=False),
+            NORMS[norm](channels),
             Dropout(hidden_dropout, relu=True),
         )
         self.out = Linear(channels, channels, bias=False)

@@ -3,17 +3,15 @@
 import math
 from typing import Any
 
+import numpy as np
 import torch
-import torch.nn.functional as F
 from numba import njit
 from torch import Tensor, nn
 
 from dgt import threads
 from dgt.nn.dropout import dropout, dropout_linear
-from dgt.nn.linear import wider_left
+from dgt.nn.linear import linear
 from dgt.nn.memory import empty
-
-BLOCK = 16  # channels of the weight's gradient that one task owns
 
 
 class SparseLinear(nn.Module):
@@ -50,7 +48,7 @@ class SparseLinear(nn.Module):
         if self.training and self.dropout and x.is_cpu and not x.requires_grad:
             return dropout_linear(x, self.weight, self.bias, self.dropout)
         x = dropout(x, self.dropout, self.training)
-        return F.linear(x, wider_left(self.weight).t(), self.bias)
+        return linear(x, self.weight, self.bias)
 
     def __repr__(self) -> str:
         sizes = f"{self.in_channels}, {self.out_channels}"
@@ -76,10 +74,9 @@ def _matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Tensor
 def _matmul_backward(
     crow: Tensor, col: Tensor, values: Tensor, grad: Tensor, in_channels: int
 ) -> Tensor:
-    grad_weight = torch.zeros(in_channels, grad.size(1), dtype=grad.dtype)
-    arrays = (x.detach().contiguous().numpy() for x in (crow, col, values, grad, grad_weight))
-    threads.run(_transposed_product, math.ceil(grad.size(1) / BLOCK), *arrays)
-    return grad_weight
+    arrays = (x.detach().contiguous().numpy() for x in (crow, col, values))
+    transposed = (torch.from_numpy(x) for x in _transpose(*arrays, in_channels))
+    return _matmul(*transposed, grad)
 
 
 @_matmul.register_fake
@@ -120,17 +117,17 @@ def _product(
                 out[i, c] += value * weight[j, c]
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy", nogil=True)
-def _transposed_product(
-    thread: int, threads: int, crow: Any, col: Any, values: Any, grad: Any, out: Any
-) -> None:
-    """Each task owns some channels and goes through all rows in order: no race, and the same sum
-    for any number of threads."""
-    C = out.shape[1]
-    for start in range(thread * BLOCK, C, threads * BLOCK):
-        end = min(start + BLOCK, C)
-        for i in range(grad.shape[0]):
-            for e in range(crow[i], crow[i + 1]):
-                j, value = col[e], values[e]
-                for c in range(start, end):
-                    out[j, c] += value * grad[i, c]
+@njit(cache=True, error_model="numpy", nogil=True)
+def _transpose(crow: Any, col: Any, values: Any, columns: int) -> tuple[Any, Any, Any]:
+    """The same matrix by columns: the product with it gathers where this one's would scatter."""
+    start = np.zeros(columns + 1, np.int64)
+    for j in col:
+        start[j + 1] += 1
+    start = start.cumsum()
+    row, by_column, at = np.empty_like(col), np.empty_like(values), start.copy()
+    for i in range(len(crow) - 1):
+        for e in range(crow[i], crow[i + 1]):
+            j = col[e]
+            row[at[j]], by_column[at[j]] = i, values[e]
+            at[j] += 1
+    return start, row, by_column
