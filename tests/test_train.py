@@ -37,12 +37,12 @@ class Net(nn.Module):
         )
         self.stop_after = stop_after
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, nodes: Tensor | None = None) -> Tensor:
         if self.stop_after is not None and self.training:
             if self.stop_after == 0:
                 raise KeyboardInterrupt
             self.stop_after -= 1
-        return self.layers(x)
+        return self.layers(x if nodes is None else x[nodes])
 
 
 class Linear(nn.Module):
@@ -50,8 +50,8 @@ class Linear(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(F, CLASSES))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x @ self.weight
+    def forward(self, x: Tensor, nodes: Tensor | None = None) -> Tensor:
+        return (x if nodes is None else x[nodes]) @ self.weight
 
 
 def net(stop_after: int | None = None) -> Net:
@@ -105,9 +105,48 @@ def test_rows_best_epoch_and_weights_agree(problem, tmp_path: Path):
     logits = model(**inputs).double()
     right = logits.argmax(1) == y
     assert right[val_mask].double().mean().item() == best["val_accuracy"]
-    assert right[train_mask].double().mean().item() == best["train_accuracy"]
     loss = nn.functional.cross_entropy(logits[val_mask], y[val_mask])
     assert loss.item() == pytest.approx(best["val_loss"], rel=1e-5)
+
+
+def test_the_average_of_the_weights_is_validated_and_kept(problem):
+    inputs, y, train_mask, val_mask = problem
+    config = TrainConfig(lr=0.05, epochs=30, patience=30, average=0.5)
+    weights = []
+
+    class Watched(Linear):
+        def forward(self, x: Tensor, nodes: Tensor | None = None) -> Tensor:
+            if self.training:
+                weights.append(self.weight.detach().clone())
+            return super().forward(x, nodes)
+
+    model = Watched()
+    history = fit(model, inputs, y, train_mask, val_mask, config)
+    average = weights[0]
+    for epoch, weight in enumerate(weights[1:], start=1):
+        kept = min(0.5, epoch / (epoch + 10))
+        average = average * kept + weight * (1 - kept)
+        loss = nn.functional.cross_entropy((inputs["x"] @ average)[val_mask], y[val_mask])
+        assert loss.item() == pytest.approx(history.epochs[epoch - 1]["val_loss"], rel=1e-5)
+
+
+def test_parts_of_the_model_may_have_their_own_weight_decay(problem):
+    inputs, y, train_mask, val_mask = problem
+
+    class Parts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.features, self.encoding, self.head = Linear(), Linear(), Linear()
+
+        def forward(self, x: Tensor, nodes: Tensor | None = None) -> Tensor:
+            return sum(part(x, nodes) for part in (self.features, self.encoding, self.head))
+
+    model = Parts()
+    decays = {"feature_weight_decay": 1.0, "encoding_weight_decay": 100.0, "weight_decay": 0.01}
+    config = TrainConfig(lr=0.01, epochs=300, patience=300, **decays)
+    fit(model, inputs, y, train_mask, val_mask, config)
+    sizes = [part.weight.norm().item() for part in (model.encoding, model.features, model.head)]
+    assert sizes[0] < 0.1 * sizes[1] < 0.1 * sizes[2]
 
 
 def test_stops_after_patience_epochs_without_a_better_one(problem):

@@ -48,6 +48,7 @@ def save(
     path: Path,
     progress: Progress,
     model: nn.Module,
+    average: dict[str, Tensor],
     best: dict[str, Tensor],
     optimizer: torch.optim.Optimizer,
 ) -> None:
@@ -55,6 +56,7 @@ def save(
     state = optimizer.state_dict()["state"]
     tensors = {
         **{f"model.{name}": value for name, value in model.state_dict().items()},
+        **{f"average.{name}": value for name, value in average.items()},
         **{f"best.{name}": value for name, value in best.items()},
         **{f"adam.{i}.{name}": v for i, values in state.items() for name, v in values.items()},
         "random": torch.get_rng_state(),
@@ -68,11 +70,11 @@ def restore(
     inputs: str,
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-) -> tuple[Progress, dict[str, Tensor]]:
+) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
     """Puts the model, the optimizer and torch's random numbers back into a saved state.
 
     Returns:
-        The progress made, and the best weights so far.
+        The progress made, the weights' average, and the best weights so far.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -95,4 +97,4 @@ def restore(
         adam.setdefault(int(index), {})[key] = value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": adam})
     torch.set_rng_state(tensors["random"])
-    return progress, under("best.")
+    return progress, under("average."), under("best.")

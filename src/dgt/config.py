@@ -69,6 +69,8 @@ class ModelConfig:
 
     model: Literal["dgt", "dgt-light"] = "dgt"
     """dgt attends over several criteria, dgt-light over one."""
+    feature_scaling: Literal["sum", "l2", "none"] = "none"
+    """Each node's features are divided by their absolute sum, their L2 norm, or not."""
     hidden_channels: int = 64
     """Channels C of every node."""
     blocks: int = 1
@@ -95,9 +97,13 @@ class ModelConfig:
     """Dropout of the features."""
     encoding_dropout: float = 0.7
     """Dropout of the positional encoding's columns."""
+    key_dropout: float = 0.0
+    """Dropout of the attention's keys."""
+    feature_layers: int = 1
+    """Layers of the network that takes the features in."""
 
     def __post_init__(self) -> None:
-        for name in ("hidden_channels", "blocks", "heads", "keys"):
+        for name in ("feature_layers", "hidden_channels", "blocks", "heads", "keys"):
             value = getattr(self, name)
             _require(name, value, value >= 1, "at least 1")
         _require(
@@ -109,7 +115,7 @@ class ModelConfig:
         _require("gamma", self.gamma, self.gamma >= 0.1, "at least 0.1")
         _require("epsilon", self.epsilon, self.epsilon >= 1, "at least 1")
         _require("mlp_ratio", self.mlp_ratio, self.mlp_ratio > 0, "above 0")
-        for name in ("dropout", "input_dropout", "encoding_dropout"):
+        for name in ("dropout", "input_dropout", "encoding_dropout", "key_dropout"):
             value = getattr(self, name)
             _require(name, value, 0 <= value < 1, "at least 0 and below 1")
 
@@ -122,6 +128,13 @@ class TrainConfig:
     """Learning rate of Adam."""
     weight_decay: float = 5e-4
     """Weight decay of Adam."""
+    feature_weight_decay: float | None = None
+    """Weight decay of the layers that take the features in. Unset: as of the others."""
+    encoding_weight_decay: float | None = None
+    """Weight decay of the positional encoding's layers. Unset: as of the others."""
+    average: float = 0.0
+    """Weights are averaged over epochs: how much of the average each epoch keeps. The average is
+    what is validated and saved. 0: the last weights themselves."""
     epochs: int = 1000
     """Epochs at most."""
     patience: int = 100
@@ -142,6 +155,11 @@ class TrainConfig:
             value = getattr(self, name)
             _require(name, value, value >= 1, "at least 1")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "at least 0 and below 2**63")
+        for name in ("feature_weight_decay", "encoding_weight_decay"):
+            value = getattr(self, name)
+            if value is not None:
+                _require(name, value, value >= 0, "at least 0")
+        _require("average", self.average, 0 <= self.average < 1, "at least 0 and below 1")
         if self.split is not None:
             _require("split", self.split, self.split >= 0, "at least 0")
 

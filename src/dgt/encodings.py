@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from dgt.errors import InputError
-from dgt.graph import adjacency, to_torch
+from dgt.graph import adjacency, scaled_rows, to_torch
 
 SCALINGS = ("sum", "l2", "none")
 BLOCK = 8192
@@ -91,17 +91,8 @@ def katz(
         if order > 1:
             rows = rows + beta ** (order - 1) * (A[start : start + BLOCK] @ power)
         rows.sort_indices()
-        blocks.append(_scaled(rows, scaling).astype(np.float32))
+        blocks.append(scaled_rows(rows, scaling).astype(np.float32))
     return to_torch(scipy.sparse.vstack(blocks, format="csr"))
-
-
-def _scaled(rows: scipy.sparse.csr_array, scaling: str) -> scipy.sparse.csr_array:
-    if scaling != "none":
-        values = rows.data if scaling == "sum" else rows.data**2
-        of = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-        sums = np.bincount(of, weights=values, minlength=rows.shape[0])
-        rows.data /= (sums if scaling == "sum" else np.sqrt(sums))[of]
-    return rows
 
 
 class Katz(BaseTransform):

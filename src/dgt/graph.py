@@ -1,6 +1,7 @@
 """A graph's edges and features as matrices."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -56,6 +57,19 @@ def features(data: Data) -> np.ndarray | scipy.sparse.csr_array:
     if not np.isfinite(matrix.data if scipy.sparse.issparse(matrix) else matrix).all():
         raise InputError(f"x: expected finite numbers, got {_not_finite(matrix)}")
     return matrix
+
+
+def scaled_rows(matrix: Any, scaling: str) -> Any:
+    """A dense or a sparse matrix, each row divided by the ``"sum"`` of its absolute values, by its
+    ``"l2"`` norm, or not (``"none"``); a row of zeros stays."""
+    if scaling == "none":
+        return matrix
+    sizes = abs(matrix).sum(axis=1) if scaling == "sum" else np.sqrt((matrix**2).sum(axis=1))
+    sizes[sizes == 0] = 1
+    if not scipy.sparse.issparse(matrix):
+        return matrix / sizes[:, None]
+    values = matrix.data / np.repeat(sizes, np.diff(matrix.indptr))
+    return scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def _not_finite(matrix: np.ndarray | scipy.sparse.csr_array) -> str:

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from dgt.config import Config
 from dgt.encodings import choose_anchors, katz
-from dgt.graph import features, to_torch
+from dgt.graph import features, scaled_rows, to_torch
 from dgt.sequences import node_sequences
 
 # From this many features on, sparse ones make the first layer faster.
@@ -43,14 +43,14 @@ def prepare(
         cache=True,
     )
     return {
-        "x": _features(data),
+        "x": _features(data, config.model.feature_scaling),
         "sequences": sequences,
         "encoding": _encoding(data, config, anchors),
     }
 
 
-def _features(data: Data) -> Tensor:
-    x = features(data)
+def _features(data: Data, scaling: str) -> Tensor:
+    x = scaled_rows(features(data), scaling)
     if isinstance(x, np.ndarray):
         return torch.from_numpy(x).float()
     return to_torch(x) if x.shape[1] >= SPARSE_WIDTH else torch.from_numpy(x.toarray()).float()

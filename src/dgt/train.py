@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from dgt import checkpoint
 from dgt.config import TrainConfig
@@ -23,7 +25,6 @@ from dgt.folder import CHECKPOINT, EPOCHS
 
 # Only how much work a killed run loses depends on this, never its result.
 CHECKPOINT_SECONDS = 5.0
-IGNORED = -1
 LINE_EPOCHS = 100
 
 
@@ -32,7 +33,8 @@ class History:
     """What training went through."""
 
     epochs: list[dict[str, float]]
-    """One row an epoch: epoch, train_loss, train_accuracy, val_loss, val_accuracy."""
+    """One row an epoch: epoch, train_loss, train_accuracy, val_loss, val_accuracy; those of the
+    training nodes are taken in the step itself, with dropout."""
     best_epoch: int
     seconds: float
 
@@ -56,7 +58,8 @@ def fit(
     Same seed, same machine: the same weights, bit for bit, whatever the number of threads.
 
     Args:
-        model: Any module whose ``model(**inputs)`` are logits of shape [N, classes].
+        model: Any module whose ``model(**inputs, nodes=nodes)`` are the logits of these nodes, of
+            shape [nodes, classes].
         inputs: What the model takes.
         y: The nodes' classes, shape [N].
         train_mask: The nodes that the loss is taken over.
@@ -67,21 +70,19 @@ def fit(
             training that was never interrupted.
         progress: Show the live accuracy on stderr.
     """
-    train_target = torch.where(train_mask, y, IGNORED)
-    val_target = torch.where(val_mask, y, IGNORED)
-    optimizer = torch.optim.Adam(
-        model.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True
-    )
+    train, val = (mask.nonzero().squeeze(1) for mask in (train_mask, val_mask))
+    optimizer = torch.optim.Adam(_weights(model, config), lr=config.lr, fused=True)
     identity = ""
     if out is not None:
         identity = checkpoint.fingerprint([*inputs.values(), y, train_mask, val_mask])
     at = checkpoint.Progress(identity)
     best: dict[str, Tensor] = {}
+    average = {name: value.clone() for name, value in model.state_dict().items()}
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         if out is not None and resume and (out / CHECKPOINT).is_file():
-            at, best = checkpoint.restore(out / CHECKPOINT, identity, model, optimizer)
+            at, average, best = checkpoint.restore(out / CHECKPOINT, identity, model, optimizer)
         started = saved = time.monotonic()
         before = at.seconds
         with _log(out, at.rows) as log, _display(config.epochs, progress) as show:
@@ -90,12 +91,27 @@ def fit(
                     break
                 model.train()
                 optimizer.zero_grad()
-                loss = F.cross_entropy(model(**inputs), train_target, ignore_index=IGNORED)
+                logits = model(**inputs, nodes=train)
+                loss = F.cross_entropy(logits, y[train])
                 loss.backward()
                 optimizer.step()
-                row = {"epoch": epoch, "train_loss": loss.item()} | _evaluate(
-                    model, inputs, y, train_mask, val_mask, val_target
-                )
+                # The average of the first epochs is over these alone.
+                kept = min(config.average, epoch / (epoch + 10))
+                for name, value in model.state_dict().items():
+                    mixed = (
+                        average[name].lerp(value, 1 - kept) if value.is_floating_point() else value
+                    )
+                    average[name].copy_(mixed)
+                model.eval()
+                with torch.no_grad():
+                    val_logits = functional_call(model, average, kwargs={**inputs, "nodes": val})
+                row = {
+                    "epoch": epoch,
+                    "train_loss": loss.item(),
+                    "train_accuracy": _accuracy(logits, y[train]),
+                    "val_loss": F.cross_entropy(val_logits, y[val]).item(),
+                    "val_accuracy": _accuracy(val_logits, y[val]),
+                }
                 if not math.isfinite(row["train_loss"] + row["val_loss"]):
                     raise InputError(
                         f"epoch {epoch}: the loss is no longer a finite number; "
@@ -107,10 +123,10 @@ def fit(
                 accuracy, val_loss = row["val_accuracy"], row["val_loss"]
                 if (accuracy, -val_loss) > (at.best_accuracy, -at.best_loss):
                     at.best_epoch, at.best_accuracy, at.best_loss = epoch, accuracy, val_loss
-                    best = {name: value.clone() for name, value in model.state_dict().items()}
+                    best = {name: value.clone() for name, value in average.items()}
                 show(row, at.best_accuracy)
                 if out is not None and time.monotonic() - saved >= CHECKPOINT_SECONDS:
-                    checkpoint.save(out / CHECKPOINT, at, model, best, optimizer)
+                    checkpoint.save(out / CHECKPOINT, at, model, average, best, optimizer)
                     saved = time.monotonic()
 
     model.load_state_dict(best)
@@ -118,23 +134,19 @@ def fit(
     return History(at.rows, at.best_epoch, at.seconds)
 
 
-@torch.no_grad()
-def _evaluate(
-    model: nn.Module,
-    inputs: Mapping[str, Tensor | None],
-    y: Tensor,
-    train_mask: Tensor,
-    val_mask: Tensor,
-    val_target: Tensor,
-) -> dict[str, float]:
-    model.eval()
-    logits = model(**inputs)
-    right = logits.argmax(dim=1) == y
-    return {
-        "train_accuracy": int((right & train_mask).sum()) / int(train_mask.sum()),
-        "val_loss": F.cross_entropy(logits, val_target, ignore_index=IGNORED).item(),
-        "val_accuracy": int((right & val_mask).sum()) / int(val_mask.sum()),
-    }
+def _weights(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
+    """The model's weights by weight decay: its parts ``features`` and ``encoding`` may have their
+    own."""
+    own = {"features": config.feature_weight_decay, "encoding": config.encoding_weight_decay}
+    groups: dict[float, list[nn.Parameter]] = {}
+    for name, weight in model.named_parameters():
+        decay = own.get(name.split(".")[0])
+        groups.setdefault(config.weight_decay if decay is None else decay, []).append(weight)
+    return [{"params": weights, "weight_decay": decay} for decay, weights in groups.items()]
+
+
+def _accuracy(logits: Tensor, y: Tensor) -> float:
+    return int((logits.argmax(dim=1) == y).sum()) / len(y)
 
 
 @contextmanager

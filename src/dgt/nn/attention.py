@@ -41,6 +41,7 @@ class DeformableGraphAttention(nn.Module):
         heads: int = 4,
         keys: int = 4,
         kernel: Kernel | None = None,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if channels % heads:
@@ -49,6 +50,7 @@ class DeformableGraphAttention(nn.Module):
         self.criteria = criteria
         self.heads = heads
         self.keys = keys
+        self.dropout = dropout
         self.kernel = kernel or Kernel()
         self.values = Linear(channels, criteria * channels, bias=False)
         self.query = Linear(channels, 2 * criteria * heads * keys)
@@ -66,19 +68,22 @@ class DeformableGraphAttention(nn.Module):
         with torch.no_grad():
             self.query.bias.view(2, self.criteria, -1)[0] = torch.logit(share)
 
-    def forward(self, z: Tensor, sequences: Tensor) -> Tensor:
+    def forward(self, z: Tensor, sequences: Tensor, nodes: Tensor | None = None) -> Tensor:
         """
         Args:
             z: Shape: ``(N, C)``.
             sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, N, L)``.
+            nodes: The nodes that attend, int64 (default: all).
 
         Returns:
-            Shape: ``(N, C)``.
+            Shape: ``(N, C)``, or a row for each of ``nodes``.
         """
         if sequences.dim() != 3 or sequences.size(0) != self.criteria:
             shape = tuple(sequences.shape)
             raise ValueError(f"sequences must have the shape ({self.criteria}, N, L), got {shape}")
         values = self.values(z).view(-1, self.criteria, self.heads, self.channels // self.heads)
+        if nodes is not None:
+            z, sequences = z[nodes], sequences[:, nodes]
         attend = kernels if _fused(z) else interpolation
         out = attend.deformable_attention(values, sequences, self.queries(z), self.kernel)
         return self.out(out.flatten(1))
@@ -86,7 +91,12 @@ class DeformableGraphAttention(nn.Module):
     def queries(self, z: Tensor) -> Tensor:
         """The numbers from which :func:`dgt.nn.interpolation.sample` makes the keys' offsets and
         attention. Shape: ``(N, 2, T, M, K)``."""
-        return self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
+        query = self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
+        if self.training and self.dropout:
+            offsets, attention = query.unbind(1)
+            dropped = torch.rand_like(attention) < self.dropout
+            query = torch.stack([offsets, attention.masked_fill(dropped, -1e9)], 1)
+        return query
 
     def weights(self, z: Tensor, sequences: Tensor) -> Tensor:
         r"""The attention on each position of each node's sequences,

@@ -52,8 +52,10 @@ class Block(nn.Module):
         )
         self.out = Linear(width, channels, bias=False)
 
-    def forward(self, z: Tensor, sequences: Tensor) -> Tensor:
-        z = self.dropout(self.attention(self.norm(z), sequences), plus=z)
+    def forward(self, z: Tensor, sequences: Tensor, nodes: Tensor | None = None) -> Tensor:
+        """The representations of all nodes, or of ``nodes`` alone."""
+        read = self.attention(self.norm(z), sequences, nodes)
+        z = self.dropout(read, plus=z if nodes is None else z[nodes])
         return self.out(self.hidden(z), plus=z)
 
 
@@ -101,9 +103,21 @@ class DGT(nn.Module):
         input_dropout: float = 0.0,
         encoding_channels: int = 0,
         encoding_dropout: float = 0.0,
+        key_dropout: float = 0.0,
+        feature_layers: int = 1,
     ) -> None:
         super().__init__()
-        self.features = SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
+        self.features = nn.Sequential(
+            SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
+        )
+        for _ in range(feature_layers - 1):
+            self.features.extend(
+                [
+                    NORMS[norm](hidden_channels),
+                    Dropout(dropout, relu=True),
+                    Linear(hidden_channels, hidden_channels),
+                ]
+            )
         self.encoding = (
             KatzEncoding(
                 encoding_channels,
@@ -118,7 +132,12 @@ class DGT(nn.Module):
         self.blocks: Sequence[Block] = nn.ModuleList(  # type: ignore[assignment]
             Block(
                 DeformableGraphAttention(
-                    hidden_channels, criteria=criteria, heads=heads, keys=keys, kernel=kernel
+                    hidden_channels,
+                    criteria=criteria,
+                    heads=heads,
+                    keys=keys,
+                    kernel=kernel,
+                    dropout=key_dropout,
                 ),
                 norm=norm,
                 mlp_ratio=mlp_ratio,
@@ -140,19 +159,28 @@ class DGT(nn.Module):
         z = self.features(x)
         return z if self.encoding is None else self.encoding(z, encoding)
 
-    def forward(self, x: Tensor, sequences: Tensor, encoding: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        sequences: Tensor,
+        encoding: Tensor | None = None,
+        *,
+        nodes: Tensor | None = None,
+    ) -> Tensor:
         """
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
             sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, N, L)``.
             encoding: Katz rows, dense or sparse (CSR). Shape: ``(N, N')``.
+            nodes: The nodes whose logits are wanted, int64; the last block then works for them
+                alone. By default all.
 
         Returns:
-            Logits. Shape: ``(N, out_channels)``.
+            Logits. Shape: ``(N, out_channels)``, or a row for each of ``nodes``.
         """
         z = self.embed(x, encoding)
-        for block in self.blocks:
-            z = block(z, sequences)
+        for l, block in enumerate(self.blocks, start=1):
+            z = block(z, sequences, nodes if l == len(self.blocks) else None)
         return self.head(z)
 
     @torch.no_grad()
