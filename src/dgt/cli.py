@@ -45,32 +45,39 @@ def _settings_from_files(
     app: App, commands: tuple[str, ...], arguments: ArgumentCollection
 ) -> None:
     """Fills in, for flags that were not given, what the files of settings say: that of --config,
-    then that of --preset; for a run that is resumed, its own."""
+    then the preset; for a run that is resumed, its own."""
     given = {argument.name: argument.tokens for argument in arguments}
-    sources: list[tuple[str, dict[str, Any]]] = []
     for token in given.get("--config", []):
-        sources.append((token.value, read_toml(Path(token.value))))
-    for token in given.get("--preset", []):
-        sources.append((f"preset {token.value}", read_preset(token.value)))
-    if given.get("--resume") and given.get("--out") and not sources:
+        _fill_in(arguments, read_toml(Path(token.value)), token.value)
+    preset = any(token.implicit_value is True for token in given.get("--preset", []))
+    if preset and given.get("GRAPH"):
+        graph, model = given["GRAPH"][0].value, _model(arguments)
+        _fill_in(arguments, read_preset(graph, model), f"preset {graph}-{model}")
+    elif given.get("--resume") and given.get("--out") and not given.get("--config"):
         path = Path(given["--out"][0].value) / "config.toml"
         if path.is_file():
-            sources.append((str(path), read_toml(path)))
-    for place, tables in sources:
-        # A run's own config.toml also tells its graph and number of runs.
-        tables = {name: t for name, t in tables.items() if name not in ("graph", "runs")}
-        for values in check_tables(tables, place).values():
-            for name, value in values.items():
-                argument = arguments.get(f"--{name.replace('_', '-')}")
-                if not argument.tokens:
-                    _fill(argument, value, place)
+            _fill_in(arguments, read_toml(path), str(path))
 
 
-def _fill(argument: Any, value: Any, place: str) -> None:
-    for index, single in enumerate(value if isinstance(value, tuple) else [value]):
-        argument.append(
-            Token(keyword=argument.name, implicit_value=single, source=place, index=index)
-        )
+def _fill_in(arguments: ArgumentCollection, tables: dict[str, Any], place: str) -> None:
+    # A run's own config.toml also tells its graph and number of runs.
+    tables = {name: t for name, t in tables.items() if name not in ("graph", "runs")}
+    for values in check_tables(tables, place).values():
+        for name, value in values.items():
+            argument = arguments.get(f"--{name.replace('_', '-')}")
+            if argument.tokens:
+                continue
+            for index, single in enumerate(value if isinstance(value, tuple) else [value]):
+                argument.append(
+                    Token(keyword=argument.name, implicit_value=single, source=place, index=index)
+                )
+
+
+def _model(arguments: ArgumentCollection) -> str:
+    """The model that the flags or a file name, else the default."""
+    for token in arguments.get("--model").tokens:
+        return token.value or str(token.implicit_value)
+    return DEFAULTS.model.model
 
 
 app = App(
@@ -100,7 +107,7 @@ def train(
     out: Path | None = None,
     runs: int = 1,
     config: Path | None = None,
-    preset: str | None = None,
+    preset: Flag = False,
     resume: Flag = False,
     overwrite: Flag = False,
     json_: Annotated[Flag, Parameter(name="--json")] = False,
@@ -120,8 +127,8 @@ def train(
         runs: Number of runs, over splits and seeds; their mean, standard deviation and 95%
             confidence interval are printed.
         config: TOML file of settings; flags go before it.
-        preset: Settings for a benchmark that come with dgt (chameleon, squirrel); flags and
-            --config go before them.
+        preset: Take the settings found for this benchmark and --model, which come with dgt; flags
+            and --config go before them.
         resume: Continue the run in --out, with the settings it was begun with.
         overwrite: Replace the run in --out.
         json_: Print the metrics as JSON on stdout, everything else on stderr.
