@@ -12,6 +12,8 @@ ROOT = Path(dgt.__file__).parent
 LAYERS = [
     ["__main__"],
     ["cli"],
+    ["tune"],
+    ["space"],
     ["runs", "workers"],
     ["estimator"],
     ["modelfile", "train"],
