@@ -39,6 +39,7 @@ Examples:
     dgt predict my-run --out predictions.csv
     dgt info my-graph
     dgt tune my-graph --trials 100
+    dgt reproduce table1 --datasets chameleon
 """
 DEFAULTS = Config()
 
@@ -357,8 +358,8 @@ def reproduce(
         workers: Number of runs at the same time, each on one core. Unset: one for each core.
         results: Folder for the record of runs and for the tables.
         show: Train nothing; make the table from what is on record.
-        readme: Markdown file in which to replace what stands between the comments <!-- TABLE -->
-            and <!-- /TABLE --> with the table.
+        readme: Markdown file in which to replace what stands between the comments
+            `<!-- TABLE -->` and `<!-- /TABLE -->` with the table.
         quiet: Show no progress.
     """
     _require_at_least_one("--runs", runs)
