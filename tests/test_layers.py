@@ -13,7 +13,6 @@ LAYERS = [
     ["__main__"],
     ["cli"],
     ["tune"],
-    ["space"],
     ["experiments"],
     ["runs", "workers"],
     ["estimator"],

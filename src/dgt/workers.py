@@ -2,11 +2,12 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import TypeVar
 
 Task = TypeVar("Task")
@@ -55,6 +56,14 @@ def cores() -> int:
 
 def _start() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the process that waits for us
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     import torch
 
     torch.set_num_threads(1)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

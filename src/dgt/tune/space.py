@@ -1,4 +1,4 @@
-"""What ``dgt tune`` searches: settings and the values they may take."""
+"""What is searched: settings and the values they may take."""
 
 from collections.abc import Callable
 from itertools import product
@@ -13,6 +13,7 @@ from optuna.distributions import (
 )
 
 from dgt.config import Config
+from dgt.errors import InputError
 
 # A setting comes after those that ONLY_IF looks at. The default of each must be among its values.
 # Not searched, but could be: "hidden_channels": CategoricalDistribution((64, 128)).
@@ -55,6 +56,19 @@ ONLY_IF: dict[str, Callable[[dict[str, Any]], bool]] = {
     "katz_beta": _with_katz,
     "katz_scaling": _with_katz,
 }
+
+
+def search_space(
+    config: Config, grid: str | None = None, fixed: tuple[str, ...] = ()
+) -> dict[str, BaseDistribution]:
+    """What is searched for a model, or the paper's grid, without the settings that are fixed."""
+    space = SPACE if config.model.model == "dgt" else LIGHT_SPACE
+    if grid is not None:
+        space = PAPER_GRID
+    space = {name: values for name, values in space.items() if name not in fixed}
+    if not space:
+        raise InputError("nothing is left to search: every setting of the search is given")
+    return space
 
 
 def suggest(trial: Trial, space: dict[str, BaseDistribution], config: Config) -> dict[str, Any]:
