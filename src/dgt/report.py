@@ -1,6 +1,5 @@
 """Tables for people: on a terminal, in Markdown, and inside a README."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ def markdown(sheet: Sheet) -> str:
 def insert(path: Path, name: str, text: str) -> None:
     """Replaces what stands between ``<!-- name -->`` and ``<!-- /name -->`` in a Markdown file."""
     before, after = around(path, name)
-    write_text(path, f"{before}\n{text}{after}")
+    write_text(path, f"{before}\n\n{text}\n{after}")
 
 
 def around(path: Path, name: str) -> tuple[str, str]:
@@ -68,7 +67,8 @@ def around(path: Path, name: str) -> tuple[str, str]:
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a text file in UTF-8") from None
     start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    found = re.findall(f"^(.*{re.escape(start)}).*({re.escape(end)}.*)$", text, flags=re.DOTALL)
+    before, _, rest = text.partition(start)
+    _, found, after = rest.partition(end)
     if not found or text.count(start) != 1 or text.count(end) != 1:
         raise InputError(f"{path}: expected the comments {start} and {end}, once each, in order")
-    return found[0]
+    return before + start, end + after

@@ -74,11 +74,14 @@ class Table:
         setups = self.setups()
         wanted_datasets = _known("datasets", datasets, [s.dataset for s in setups])
         wanted_models = _known("models", models, [s.config.model.model for s in setups])
-        return [
+        chosen = [
             s
             for s in setups
             if s.dataset in wanted_datasets and s.config.model.model in wanted_models
         ]
+        if not chosen:
+            raise InputError("datasets and models: this table has no line with both")
+        return chosen
 
 
 def _known(flag: str, names: Iterable[str] | None, known: list[str]) -> list[str]:

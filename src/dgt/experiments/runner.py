@@ -3,23 +3,20 @@
 import functools
 import json
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from torch_geometric.data import Data
 
 from dgt.datasets import load
 from dgt.errors import InputError
 from dgt.estimator import NodeClassifier
+from dgt.experiments.display import display
 from dgt.experiments.record import Key, Record, append, read, require_writable
 from dgt.experiments.table import Line, Run, Setup, Table
 from dgt.files import write_text
-from dgt.report import Sheet, around, insert, markdown, rich_table
+from dgt.report import Sheet, around, insert, markdown
 from dgt.workers import share
 
 RECORD = "runs.jsonl"
@@ -70,14 +67,17 @@ def reproduce(
     missing = list({run.key: run for run in ordered if run.key not in records}.values())
     if missing and not show:
         require_writable(path)
+        if progress:
+            on_record = sum(run.key in records for run in ordered)
+            print(f"{len(ordered)} runs, {on_record} of them on record", file=sys.stderr)
         with (
-            _display(len(missing), lay_out, progress) as display,
+            display(len(missing), lay_out, progress) as show_run,
             closing(share(train, missing, workers)) as finished,
         ):
             for run, record in finished:
                 append(path, record)
                 records[run.key] = record
-                display(run, record)
+                show_run(run, record)
     sheet = lay_out()
     content = {"table": table.name, "title": sheet.title, "rows": sheet.numbers}
     write_text(results / f"{table.name}.json", json.dumps(content, indent=2) + "\n")
@@ -116,51 +116,3 @@ def _load(dataset: str) -> Data:
 
 def _line(setup: Setup, runs: list[Run], records: Mapping[Key, Record]) -> Line:
     return Line(setup, [records[run.key] for run in runs if run.key in records], len(runs))
-
-
-@contextmanager
-def _display(
-    total: int, lay_out: Callable[[], Sheet], enabled: bool
-) -> Iterator[Callable[[Run, Record], None]]:
-    """Yields a function that shows a finished run: on a terminal a bar above the table as it
-    stands, else a line."""
-    console = Console(stderr=True)
-    started, done = time.monotonic(), 0
-
-    def left() -> str:
-        return _duration((time.monotonic() - started) / done * (total - done))
-
-    if not enabled:
-        yield lambda run, record: None
-    elif not console.is_terminal:
-
-        def line(run: Run, record: Record) -> None:
-            nonlocal done
-            done += 1
-            print(
-                f"{done}/{total}  {run}: val {record.val_accuracy:.2%}, "
-                f"test {record.test_accuracy:.2%}; {left()} left",
-                file=sys.stderr,
-                flush=True,
-            )
-
-        yield line
-    else:
-        bar = Progress(BarColumn(), MofNCompleteColumn(), TextColumn("runs  {task.description}"))
-        task = bar.add_task("", total=total)
-        with Live(Group(bar, rich_table(lay_out())), console=console, transient=True) as live:
-
-            def update(run: Run, record: Record) -> None:
-                nonlocal done
-                done += 1
-                bar.update(task, completed=done, description=f"{left()} left")
-                live.update(Group(bar, rich_table(lay_out())))
-
-            yield update
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    if minutes < 1:
-        return "less than a minute"
-    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
