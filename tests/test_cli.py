@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 
 from dgt import NodeClassifier, cli
 from dgt.cli import main
-from dgt.config import Config, read_toml
+from dgt.config import MODELS, Config, presets, read_toml
+from dgt.datasets import NAMES
 from dgt.evaluate import summarize
 from dgt.folder import read_settings
 from tests.small import LABELS, block_graph, flags, write_folder
@@ -249,18 +250,44 @@ def test_flags_go_before_the_file_and_the_file_before_defaults(
     assert main([*tokens, "--hidden-channels=50", "--normalize", "--criteria", "similarity"]) == 0
     assert seen[-1].model.normalize is True
     assert seen[-1].criteria == ("similarity",)
-    # a preset comes after the file
-    assert main(["train", str(graph), "--preset", "chameleon", "--lr", "0.5"]) == 0
-    assert seen[-1] == Config().replace(katz_order=1, lr=0.5)
-    file.write_text("[encoding]\nkatz_order = 3\nkatz_beta = 1\n")
-    assert main(["train", str(graph), "--preset", "chameleon", "--config", str(file)]) == 0
-    assert seen[-1] == Config().replace(katz_order=3, katz_beta=1)
     # a run's own file is one too
     whole = tmp_path / "config.toml"
     config = Config().replace(lr=0.5, split=3, criteria=["ppr"], model="dgt-light")
     whole.write_text('graph = "x"\nruns = 4\n' + config.to_toml())
     assert main(["train", str(graph), "--config", str(whole)]) == 0
     assert seen[-1] == config
+
+
+def test_a_preset_is_that_of_the_graph_and_the_model(tmp_path: Path, monkeypatch, capsys):
+    seen = []
+    monkeypatch.setattr("dgt.datasets.load", lambda graph, splits: None)
+    monkeypatch.setattr("dgt.runs.train_runs", lambda data, config, out, **_: seen.append(config))
+    monkeypatch.setattr(cli, "_show_accuracies", lambda metrics: None)
+    files = {"chameleon-dgt": "[encoding]\nkatz_order = 1\n"}
+    files["chameleon-dgt-light"] = "[model]\nmodel = 'dgt-light'\n[train]\nlr = 0.1\n"
+    for name, text in files.items():
+        (tmp_path / f"{name}.toml").write_text(text)
+    found = {name: tmp_path / f"{name}.toml" for name in files}
+    monkeypatch.setattr("dgt.config.presets", lambda: found)
+    tokens = ["train", "chameleon", "--preset"]
+    assert main([*tokens, "--heads", "2"]) == 0
+    assert seen[-1] == Config().replace(katz_order=1, heads=2)
+    assert main([*tokens, "--model", "dgt-light"]) == 0
+    assert seen[-1] == Config().replace(model="dgt-light", lr=0.1)
+    # a file of settings goes before the preset, and may name the model
+    file = tmp_path / "settings.toml"
+    file.write_text("[encoding]\nkatz_order = 3\n[model]\nheads = 2\n")
+    assert main([*tokens, "--config", str(file)]) == 0
+    assert seen[-1] == Config().replace(katz_order=3, heads=2)
+    file.write_text("[model]\nmodel = 'dgt-light'\n[train]\nepochs = 7\n")
+    assert main([*tokens, "--config", str(file)]) == 0
+    assert seen[-1] == Config().replace(model="dgt-light", lr=0.1, epochs=7)
+    count = len(seen)
+    there = ", ".join(files)
+    refused(capsys, ["train", "cora", "--preset"], "none for dgt on cora", there)
+    refused(capsys, ["train", tmp_path, "--preset", "--model=dgt-light"], str(tmp_path), there)
+    refused(capsys, ["train", "--preset"], "GRAPH")
+    assert len(seen) == count
 
 
 @pytest.mark.parametrize(
@@ -298,7 +325,7 @@ def test_a_mistake_in_the_settings_file(
         (["--model", "dgt-lite"], ["--model", "dgt-lite", "dgt-light"]),
         (["--criteria", "bsf"], ["'bsf'", "'bfs'"]),
         (["--model=dgt-light", "--criteria", "bfs", "ppr"], ["one criterion", "bfs, ppr"]),
-        (["--preset", "camelion"], ["preset", "'camelion'", "'chameleon'"]),
+        (["--preset"], ["preset", "none for dgt on", "chameleon-dgt"]),
         (["--config", "none.toml"], ["none.toml", "no such file"]),
         (["--runs", "0"], ["--runs", "0", "at least 1"]),
         (["--threads", "0"], ["--threads", "0", "at least 1"]),
@@ -421,8 +448,9 @@ def test_data_of_pyg_that_runs_code_is_refused(tmp_path: Path, capsys):
     assert [p.name for p in tmp_path.iterdir()] == ["graph.pt"]
 
 
-def test_presets_hold_settings_that_exist():
+def test_presets_hold_settings_that_exist_for_the_graph_and_model_of_their_name():
     folder = Path(cli.__file__).parent / "presets"
-    assert any(folder.iterdir())
-    for path in folder.iterdir():
-        Config.from_dict(read_toml(path), str(path))
+    assert sorted(presets().values()) == sorted(folder.iterdir())
+    known = {f"{graph}-{model}": model for graph in NAMES for model in MODELS}
+    for name, path in presets().items():
+        assert Config.from_dict(read_toml(path), str(path)).model.model == known[name]

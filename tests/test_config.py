@@ -102,5 +102,7 @@ def test_files_that_cannot_be_read(tmp_path: Path):
     (tmp_path / "latin.toml").write_bytes(b'x = "\xe9"')
     with pytest.raises(InputError, match="not a TOML file"):
         read_toml(tmp_path / "latin.toml")
-    with pytest.raises(InputError, match="unknown preset 'nothing-like-it'"):
-        read_preset("nothing-like-it")
+    with pytest.raises(
+        InputError, match="none for dgt on nothing-like-it; there are chameleon-dgt"
+    ):
+        read_preset("nothing-like-it", "dgt")

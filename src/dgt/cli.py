@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter, Token
 from cyclopts.argument import ArgumentCollection
@@ -18,6 +18,7 @@ from rich.table import Table
 
 from dgt import __version__
 from dgt.config import (
+    TABLES,
     Config,
     EncodingConfig,
     ModelConfig,
@@ -27,7 +28,7 @@ from dgt.config import (
     read_preset,
     read_toml,
 )
-from dgt.errors import InputError
+from dgt.errors import InputError, nearest
 
 EXAMPLES = """\
 Examples:
@@ -37,6 +38,8 @@ Examples:
     dgt train my-graph --out my-run      (a folder with nodes.csv and edges.csv)
     dgt predict my-run --out predictions.csv
     dgt info my-graph
+    dgt tune my-graph --trials 100
+    dgt reproduce table1 --datasets chameleon
 """
 DEFAULTS = Config()
 
@@ -45,32 +48,49 @@ def _settings_from_files(
     app: App, commands: tuple[str, ...], arguments: ArgumentCollection
 ) -> None:
     """Fills in, for flags that were not given, what the files of settings say: that of --config,
-    then that of --preset; for a run that is resumed, its own."""
+    then the preset; for a run that is resumed, its own."""
     given = {argument.name: argument.tokens for argument in arguments}
-    sources: list[tuple[str, dict[str, Any]]] = []
     for token in given.get("--config", []):
-        sources.append((token.value, read_toml(Path(token.value))))
-    for token in given.get("--preset", []):
-        sources.append((f"preset {token.value}", read_preset(token.value)))
-    if given.get("--resume") and given.get("--out") and not sources:
+        _fill_in(arguments, read_toml(Path(token.value)), token.value)
+    preset = any(token.implicit_value is True for token in given.get("--preset", []))
+    if preset and given.get("GRAPH"):
+        graph, model = given["GRAPH"][0].value, _model(arguments)
+        _fill_in(arguments, read_preset(graph, model), f"preset {graph}-{model}")
+    elif given.get("--resume") and given.get("--out") and not given.get("--config"):
         path = Path(given["--out"][0].value) / "config.toml"
         if path.is_file():
-            sources.append((str(path), read_toml(path)))
-    for place, tables in sources:
-        # A run's own config.toml also tells its graph and number of runs.
-        tables = {name: t for name, t in tables.items() if name not in ("graph", "runs")}
-        for values in check_tables(tables, place).values():
-            for name, value in values.items():
-                argument = arguments.get(f"--{name.replace('_', '-')}")
-                if not argument.tokens:
-                    _fill(argument, value, place)
+            _fill_in(arguments, read_toml(path), str(path))
+    if "--given" in given:
+        _note_given(arguments)
 
 
-def _fill(argument: Any, value: Any, place: str) -> None:
-    for index, single in enumerate(value if isinstance(value, tuple) else [value]):
-        argument.append(
-            Token(keyword=argument.name, implicit_value=single, source=place, index=index)
-        )
+def _fill_in(arguments: ArgumentCollection, tables: dict[str, Any], place: str) -> None:
+    # A run's own config.toml also tells its graph and number of runs.
+    tables = {name: t for name, t in tables.items() if name not in ("graph", "runs")}
+    for values in check_tables(tables, place).values():
+        for name, value in values.items():
+            argument = arguments.get(f"--{name.replace('_', '-')}")
+            if argument.tokens:
+                continue
+            for index, single in enumerate(value if isinstance(value, tuple) else [value]):
+                argument.append(
+                    Token(keyword=argument.name, implicit_value=single, source=place, index=index)
+                )
+
+
+def _note_given(arguments: ArgumentCollection) -> None:
+    """Lets a command know which settings have a value of the user's, be it the default's."""
+    note = arguments.get("--given")
+    names = [a.name.removeprefix("--").replace("-", "_") for a in arguments if a.tokens]
+    for index, name in enumerate(name for name in names if name in TABLES):
+        note.append(Token(keyword=note.name, implicit_value=name, index=index))
+
+
+def _model(arguments: ArgumentCollection) -> str:
+    """The model that the flags or a file name, else the default."""
+    for token in arguments.get("--model").tokens:
+        return token.value or str(token.implicit_value)
+    return DEFAULTS.model.model
 
 
 app = App(
@@ -100,7 +120,7 @@ def train(
     out: Path | None = None,
     runs: int = 1,
     config: Path | None = None,
-    preset: str | None = None,
+    preset: Flag = False,
     resume: Flag = False,
     overwrite: Flag = False,
     json_: Annotated[Flag, Parameter(name="--json")] = False,
@@ -120,8 +140,8 @@ def train(
         runs: Number of runs, over splits and seeds; their mean, standard deviation and 95%
             confidence interval are printed.
         config: TOML file of settings; flags go before it.
-        preset: Settings for a benchmark that come with dgt (chameleon, squirrel); flags and
-            --config go before them.
+        preset: Take the settings found for this benchmark and --model, which come with dgt; flags
+            and --config go before them.
         resume: Continue the run in --out, with the settings it was begun with.
         overwrite: Replace the run in --out.
         json_: Print the metrics as JSON on stdout, everything else on stderr.
@@ -237,6 +257,143 @@ def info(graph: str, /, *, json_: Annotated[Flag, Parameter(name="--json")] = Fa
     Console().print(table)
 
 
+@app.command
+def tune(
+    graph: str,
+    /,
+    *,
+    out: Path | None = None,
+    trials: int | None = None,
+    runs: int = 3,
+    grid: Literal["paper"] | None = None,
+    workers: int | None = None,
+    config: Path | None = None,
+    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    quiet: Flag = False,
+    given: Annotated[tuple[str, ...], Parameter(show=False)] = (),
+    sequences: Annotated[SequenceConfig, _settings("Sequences", 2)] = DEFAULTS.sequences,
+    encoding: Annotated[EncodingConfig, _settings("Positional encoding", 3)] = DEFAULTS.encoding,
+    model: Annotated[ModelConfig, _settings("Model", 4)] = DEFAULTS.model,
+    training: Annotated[TrainConfig, _settings("Training", 5)] = DEFAULTS.train,
+) -> None:
+    """Search for good settings on a graph.
+
+    Settings are chosen by the mean validation accuracy of a few runs; test nodes play no part. The
+    first trial has the defaults. A setting that is given, as a flag or in --config, stays as it is
+    and is not searched. The same command again goes on with a search that was interrupted.
+
+    Args:
+        graph: A benchmark's name or a path, as for dgt train.
+        out: Folder for the search: the best settings as GRAPH-MODEL.toml, every trial in
+            trials.jsonl, and what the search needs to go on. Unset: tune/GRAPH-MODEL.
+        trials: Number of trials in all, those that are in the folder already included. Unset: 50,
+            or every point of the grid.
+        runs: Runs that a trial's accuracy is the mean of: the first ones of dgt train --runs. A
+            trial that is behind after one of them is given up.
+        grid: Go through the paper's grid (lr, weight decay, blocks and gamma, 162 points) instead
+            of choosing by Optuna's TPE.
+        workers: Number of processes, each of one thread. Unset: one for each core.
+        config: TOML file of settings that are not searched; flags go before it.
+        json_: Print the result as JSON on stdout, everything else on stderr.
+        quiet: Show no progress.
+    """
+    settings = Config(sequences=sequences, encoding=encoding, model=model, train=training)
+    for name, value in (("--trials", trials), ("--runs", runs), ("--workers", workers)):
+        _require_at_least_one(name, 1 if value is None else value)
+
+    from dgt.tune import search
+
+    out = out or Path("tune") / "-".join(
+        [Path(graph).stem, settings.model.model, *([grid] if grid else [])]
+    )
+    try:
+        found = search(
+            graph,
+            settings,
+            out,
+            fixed=given,
+            grid=grid,
+            runs=runs,
+            trials=trials,
+            workers=workers,
+            progress=not quiet,
+        )
+    except KeyboardInterrupt:
+        print("\ninterrupted; to continue: the same command again", file=sys.stderr)
+        raise
+    if json_:
+        print(json.dumps(found, indent=2))
+        return
+    _show_trials(found)
+    print(f"results in {out}")
+    print(f"next: {shlex.join(['dgt', 'train', graph, '--config', found['preset']])}")
+
+
+@app.command
+def reproduce(
+    table: str,
+    /,
+    *,
+    datasets: list[str] | None = None,
+    models: list[str] | None = None,
+    runs: int = 30,
+    workers: int | None = None,
+    results: Path = Path("results"),
+    show: Flag = False,
+    readme: Path | None = None,
+    quiet: Flag = False,
+) -> None:
+    """Make a table of the paper: train all its runs and set our figures beside the published ones.
+
+    Each run that is done goes on record in RESULTS/runs.jsonl and is never done again. The table
+    is printed, and written as RESULTS/TABLE.json and RESULTS/TABLE.md.
+
+    Args:
+        table: table1 (accuracy on the benchmarks, with the settings found for each graph and
+            model) or defaults (the same with the default settings).
+        datasets: Data sets to take. Unset: all of the table.
+        models: Models to take. Unset: all of the table.
+        runs: Runs for each data set and model: the ten published splits with seed 0, then with
+            seed 1, and so on.
+        workers: Number of runs at the same time, each on one core. Unset: one for each core.
+        results: Folder for the record of runs and for the tables.
+        show: Train nothing; make the table from what is on record.
+        readme: Markdown file in which to replace what stands between the comments
+            `<!-- TABLE -->` and `<!-- /TABLE -->` with the table.
+        quiet: Show no progress.
+    """
+    _require_at_least_one("--runs", runs)
+    if workers is not None:
+        _require_at_least_one("--workers", workers)
+
+    from dgt import experiments, report
+
+    if table not in experiments.TABLES:
+        raise InputError(f"unknown table {table!r}; {nearest(table, experiments.TABLES)}")
+    try:
+        sheet = experiments.reproduce(
+            experiments.TABLES[table],
+            datasets=datasets,
+            models=models,
+            runs=runs,
+            workers=workers,
+            results=results,
+            show=show,
+            readme=readme,
+            progress=not quiet,
+        )
+    except KeyboardInterrupt:
+        print(
+            f"\ninterrupted; finished runs are kept in {results}: "
+            "to continue, give the same command again",
+            file=sys.stderr,
+        )
+        raise
+    Console().print(report.rich_table(sheet))
+    written = [results / f"{table}.json", results / f"{table}.md", *([readme] if readme else [])]
+    print(f"written: {', '.join(map(str, written))}")
+
+
 def main(tokens: list[str] | None = None) -> int:
     """Runs the command line and returns the exit code: 0, 2 for a mistake in what the user gave,
     1 for a failure of the machine, 130 for Ctrl-C."""
@@ -276,6 +433,22 @@ def _show_accuracies(metrics: dict[str, Any]) -> None:
             row += [f"± {metrics[f'{name}_std']:.2%}", f"± {metrics[f'{name}_ci95']:.2%}"]
         table.add_row(part, *row)
     Console().print(table)
+
+
+def _show_trials(found: dict[str, Any]) -> None:
+    from dgt.tune import describe
+
+    table = Table("trial", "val accuracy", "settings")
+    for trial in found["best"]:
+        table.add_row(
+            str(trial["trial"]), f"{trial['val_accuracy']:.2%}", describe(trial["settings"])
+        )
+    Console().print(table)
+    if found["importances"]:
+        table = Table("setting", "importance")
+        for name, share in found["importances"].items():
+            table.add_row(name, f"{share:.0%}")
+        Console().print(table)
 
 
 def _require_at_least_one(name: str, value: int) -> None:

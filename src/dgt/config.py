@@ -234,6 +234,7 @@ PARTS: dict[str, Any] = {
     "train": TrainConfig,
 }
 TABLES = {f.name: table for table, part in PARTS.items() for f in dataclasses.fields(part)}
+MODELS: tuple[str, ...] = get_args(ModelConfig.__annotations__["model"])
 
 
 def check_tables(tables: dict[str, Any], place: str) -> dict[str, dict[str, Any]]:
@@ -268,12 +269,20 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not a TOML file: {error}") from None
 
 
-def read_preset(name: str) -> dict[str, Any]:
-    """The tables of one of the settings files that come with the package."""
-    presets = {path.stem: path for path in (Path(__file__).parent / "presets").glob("*.toml")}
-    if name not in presets:
-        raise InputError(f"unknown preset {name!r}; {nearest(name, presets)}")
-    return read_toml(presets[name])
+def presets() -> dict[str, Path]:
+    """The files of settings that come with the package, one for a benchmark and a model:
+    ``chameleon-dgt``."""
+    return {path.stem: path for path in sorted((Path(__file__).parent / "presets").glob("*.toml"))}
+
+
+def read_preset(graph: str, model: str) -> dict[str, Any]:
+    """The tables of the settings found for a benchmark and a model."""
+    files = presets()
+    if f"{graph}-{model}" not in files:
+        raise InputError(
+            f"preset: there is none for {model} on {graph}; there are {', '.join(files)}"
+        )
+    return read_toml(files[f"{graph}-{model}"])
 
 
 def _types(part: Any) -> dict[str, Any]:

@@ -1,0 +1,78 @@
+"""How a table of accuracies is laid out: ours, over the runs, beside a published figure."""
+
+from collections.abc import Callable
+from typing import Any
+
+from dgt.evaluate import summarize
+from dgt.experiments.paper import PAPER, Figure
+from dgt.experiments.table import Line
+from dgt.report import Sheet
+
+COLUMNS = ("data set", "model", "accuracy", "std", "runs", "paper", "difference")
+NOTE = (
+    "Test accuracy in per cent: the mean and its 95% confidence interval, "
+    "then the standard deviation, over runs on the published splits."
+)
+NOTHING = "–"
+
+
+def accuracies(
+    lines: list[Line], title: str, published: Callable[[str, str], Figure | None]
+) -> Sheet:
+    """Lays out a table of accuracies.
+
+    Args:
+        lines: The setups and their runs.
+        title: The table's title.
+        published: The figure for a data set and a variant, if there is one.
+    """
+    numbers = [_numbers(line, published(line.setup.dataset, line.setup.variant)) for line in lines]
+    marks: dict[str, str] = {}
+    for row in numbers:
+        if row["source"] not in (None, PAPER):
+            marks.setdefault(row["source"], "†‡§"[len(marks)])
+    notes = (NOTE, *(f"{mark} Not in the paper: {source}." for source, mark in marks.items()))
+    rows = [_text(row, marks.get(row["source"], "")) for row in numbers]
+    return Sheet(title, COLUMNS, rows, notes, numbers)
+
+
+def _numbers(line: Line, figure: Figure | None) -> dict[str, Any]:
+    """A line's numbers, accuracies in per cent."""
+    test: dict[str, Any] = {"mean": None, "ci95": None, "std": None, "runs": 0}
+    val_mean = None
+    if line.records:
+        test = summarize([100 * record.test_accuracy for record in line.records])
+        val_mean = summarize([100 * record.val_accuracy for record in line.records])["mean"]
+    return {
+        "dataset": line.setup.dataset,
+        "model": line.setup.variant,
+        "mean": test["mean"],
+        "ci95": test["ci95"],
+        "std": test["std"],
+        "runs": test["runs"],
+        "asked": line.asked,
+        "val_mean": val_mean,
+        "paper": figure and figure.mean,
+        "paper_ci95": figure and figure.ci95,
+        "source": figure and figure.source,
+        "difference": test["mean"] - figure.mean if line.records and figure else None,
+    }
+
+
+def _text(row: dict[str, Any], mark: str) -> tuple[str, ...]:
+    whole = row["runs"] == row["asked"]
+    return (
+        row["dataset"],
+        row["model"],
+        _interval(row["mean"], row["ci95"]),
+        NOTHING if row["std"] is None else f"{row['std']:.2f}",
+        str(row["runs"]) if whole else f"{row['runs']}/{row['asked']}",
+        _interval(row["paper"], row["paper_ci95"]) + mark,
+        NOTHING if row["difference"] is None else f"{row['difference']:+.2f}",
+    )
+
+
+def _interval(mean: float | None, ci95: float | None) -> str:
+    if mean is None:
+        return NOTHING
+    return f"{mean:.2f}" if ci95 is None else f"{mean:.2f}±{ci95:.2f}"

@@ -1,0 +1,118 @@
+"""``dgt reproduce``: does the runs of a table that are not on record, then lays the table out."""
+
+import functools
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from torch_geometric.data import Data
+
+from dgt.datasets import load
+from dgt.errors import InputError
+from dgt.estimator import NodeClassifier
+from dgt.experiments.display import display
+from dgt.experiments.record import Key, Record, append, read, require_writable
+from dgt.experiments.table import Line, Run, Setup, Table
+from dgt.files import write_text
+from dgt.report import Sheet, around, insert, markdown
+from dgt.workers import share
+
+RECORD = "runs.jsonl"
+
+
+def reproduce(
+    table: Table,
+    *,
+    datasets: Iterable[str] | None = None,
+    models: Iterable[str] | None = None,
+    runs: int = 30,
+    workers: int | None = None,
+    results: Path = Path("results"),
+    show: bool = False,
+    readme: Path | None = None,
+    progress: bool = False,
+) -> Sheet:
+    """Makes a table, from the runs on record and those it then does.
+
+    Every run goes on record in ``results/runs.jsonl`` as soon as it is done, so that nothing is
+    ever run twice. The table is written as ``results/NAME.json`` and ``results/NAME.md``.
+
+    Args:
+        table: One of ``TABLES``.
+        datasets: The data sets to take (default: all of the table).
+        models: The models to take (default: all of the table).
+        runs: Number of runs for each line.
+        workers: Number of processes (default: one for each core).
+        results: Folder for the record and the tables.
+        show: Run nothing.
+        readme: Markdown file in which the table goes between two comments with its name.
+        progress: Show progress on stderr.
+    """
+    setups = table.select(datasets, models)
+    if readme is not None:
+        around(readme, table.name)  # refuses a file without the comments before the first run
+    planned = {setup: [setup.run(table.name, r) for r in range(runs)] for setup in setups}
+    path = results / RECORD
+    records = read(path)
+
+    def lay_out() -> Sheet:
+        return table.lay_out([_line(setup, each, records) for setup, each in planned.items()])
+
+    # The first run of every line, then the second: what is done early is spread over the table.
+    ordered = [run for each in zip(*planned.values(), strict=True) for run in each]
+    if show and not any(run.key in records for run in ordered):
+        raise InputError(f"{path}: there is no run of {table.name} with these settings on record")
+    missing = list({run.key: run for run in ordered if run.key not in records}.values())
+    if missing and not show:
+        require_writable(path)
+        if progress:
+            on_record = sum(run.key in records for run in ordered)
+            print(f"{len(ordered)} runs, {on_record} of them on record", file=sys.stderr)
+        with (
+            display(len(missing), lay_out, progress) as show_run,
+            closing(share(train, missing, workers)) as finished,
+        ):
+            for run, record in finished:
+                append(path, record)
+                records[run.key] = record
+                show_run(run, record)
+    sheet = lay_out()
+    content = {"table": table.name, "title": sheet.title, "rows": sheet.numbers}
+    write_text(results / f"{table.name}.json", json.dumps(content, indent=2) + "\n")
+    write_text(results / f"{table.name}.md", f"# {sheet.title}\n\n{markdown(sheet)}")
+    if readme is not None:
+        insert(readme, table.name, markdown(sheet))
+    return sheet
+
+
+def train(run: Run) -> Record:
+    """Does one run; called in a worker process."""
+    try:
+        classifier = NodeClassifier(run.config).fit(_load(run.dataset), graph=run.dataset)
+    except InputError as error:
+        raise InputError(f"{run}: {error}") from None
+    metrics = classifier.metrics_
+    return Record(
+        table=run.table,
+        dataset=run.dataset,
+        model=metrics["model"],
+        split=metrics["split"],
+        seed=metrics["seed"],
+        val_accuracy=metrics["val_accuracy"],
+        test_accuracy=metrics["test_accuracy"],
+        best_epoch=metrics["best_epoch"],
+        seconds=metrics["seconds"],
+        settings=run.config.to_dict(),
+        versions=metrics["versions"],
+    )
+
+
+@functools.cache
+def _load(dataset: str) -> Data:
+    return load(dataset, "published")
+
+
+def _line(setup: Setup, runs: list[Run], records: Mapping[Key, Record]) -> Line:
+    return Line(setup, [records[run.key] for run in runs if run.key in records], len(runs))

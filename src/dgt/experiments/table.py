@@ -1,0 +1,96 @@
+"""A table is a list of setups, each run over splits and seeds, and a way to lay them out."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dgt.config import Config
+from dgt.errors import InputError, nearest
+from dgt.experiments.record import Key, Record
+from dgt.report import Sheet
+
+SPLITS = 10
+"""Published splits of each benchmark."""
+
+
+class Run(NamedTuple):
+    """One training: a benchmark and settings, its split and seed among them."""
+
+    table: str
+    dataset: str
+    config: Config
+
+    @property
+    def key(self) -> Key:
+        return self.dataset, self.config
+
+    def __str__(self) -> str:
+        train = self.config.train
+        model = self.config.model.model
+        return f"{self.dataset}, {model}, split {train.split}, seed {train.seed}"
+
+
+class Setup(NamedTuple):
+    """What one line of a table shows: settings on a benchmark."""
+
+    dataset: str
+    variant: str
+    """The line's name for the settings: the model or what was changed in it."""
+    config: Config
+
+    def run(self, table: str, r: int) -> Run:
+        """The run of number ``r``: all published splits with seed 0, then with seed 1, and on."""
+        config = self.config.replace(splits="published", split=r % SPLITS, seed=r // SPLITS)
+        return Run(table, self.dataset, config)
+
+
+class Line(NamedTuple):
+    """A setup and what is on record of its runs."""
+
+    setup: Setup
+    records: list[Record]
+    asked: int
+    """Number of runs it is to have."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What ``dgt reproduce`` can make.
+
+    Args:
+        name: Its name on the command line and in the results' files.
+        setups: Makes the list of its lines' setups.
+        lay_out: Turns the lines, with their records, into what is shown.
+    """
+
+    name: str
+    setups: Callable[[], list[Setup]]
+    lay_out: Callable[[list[Line]], Sheet]
+
+    def select(
+        self, datasets: Iterable[str] | None = None, models: Iterable[str] | None = None
+    ) -> list[Setup]:
+        """The setups of some data sets and models (default: of all)."""
+        setups = self.setups()
+        wanted_datasets = _known("datasets", datasets, [s.dataset for s in setups])
+        wanted_models = _known("models", models, [s.config.model.model for s in setups])
+        chosen = [
+            s
+            for s in setups
+            if s.dataset in wanted_datasets and s.config.model.model in wanted_models
+        ]
+        if not chosen:
+            raise InputError("datasets and models: this table has no line with both")
+        return chosen
+
+
+def _known(flag: str, names: Iterable[str] | None, known: list[str]) -> list[str]:
+    if names is None:
+        return known
+    names = list(names)
+    if not names:
+        raise InputError(f"{flag}: expected at least one name")
+    for name in names:
+        if name not in known:
+            raise InputError(f"{flag}: this table has no {name!r}; {nearest(name, set(known))}")
+    return names

@@ -1,0 +1,39 @@
+"""The paper's figures, against what the paper derives from them."""
+
+import pytest
+
+from dgt.config import MODELS
+from dgt.experiments.paper import PAPER, TABLE1, table1
+from dgt.experiments.table1 import DATASETS
+
+# The paper's last column: the mean, over its eight data sets, of a model's rank.
+AVERAGE_RANK = {
+    "mlp": 12.38, "gcn": 7.25, "gat": 9.13, "graphsage": 7.13, "jknet": 6.25, "sgc": 11.25,
+    "gatv2": 8.25, "mixhop": 6.25, "geom-gcn": 10.50, "h2gcn": 8.50, "deformable-gcn": 6.00,
+    "transformer": 12.63, "graphormer": 12.00, "gt-full": 13.63, "gt-sparse": 8.75,
+    "dgt-light": 4.38, "dgt": 1.13,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model", AVERAGE_RANK)
+def test_average_ranks(model: str):
+    datasets = {dataset for dataset, _ in TABLE1}
+    assert len(datasets) == 8
+    ranks = []
+    for dataset in datasets:
+        # a model without a figure comes after all that have one
+        means = [TABLE1[dataset, m].mean for m in AVERAGE_RANK if (dataset, m) in TABLE1]
+        own = TABLE1[dataset, model].mean if (dataset, model) in TABLE1 else 0
+        ranks.append(1 + sum(mean > own for mean in means))
+    assert sum(ranks) / 8 == pytest.approx(AVERAGE_RANK[model], abs=0.0051)
+
+
+def test_the_figures_beside_ours():
+    assert table1("squirrel", "dgt") == (63.78, 0.59, PAPER)
+    assert table1("cora", "dgt-light") == (86.60, 0.60, PAPER)
+    assert table1("reddit", "gat") is None
+    filtered = table1("squirrel-filtered", "dgt")
+    assert filtered is not None
+    assert (filtered.mean, filtered.ci95) == (45.01, None)
+    assert "GCN" in filtered.source
+    assert all(table1(dataset, model) for dataset in DATASETS for model in MODELS)

@@ -1,0 +1,158 @@
+"""The file of finished runs: nothing is lost, nothing is glued together."""
+
+import dataclasses
+import json
+import logging
+import multiprocessing
+import time
+from pathlib import Path
+
+import pytest
+
+from dgt import InputError
+from dgt.config import Config
+from dgt.experiments.record import Record, append, read, require_writable
+
+
+def record(seed: int = 0, dataset: str = "cora", **settings) -> Record:
+    config = Config().replace(seed=seed, split=3, splits="published", **settings)
+    return Record(
+        table="table1",
+        dataset=dataset,
+        model=config.model.model,
+        split=3,
+        seed=seed,
+        val_accuracy=0.5,
+        test_accuracy=0.25,
+        best_epoch=7,
+        seconds=1.5,
+        settings=config.to_dict(),
+        versions={"dgt": "0.1.0"},
+    )
+
+
+def test_what_is_written_is_read(tmp_path: Path):
+    path = tmp_path / "results" / "runs.jsonl"
+    assert read(path) == {}
+    first, second = record(0, criteria=["ppr", "bfs"], anchors=5), record(1, katz_beta=1)
+    append(path, first)
+    append(path, second)
+    found = read(path)
+    config = Config().replace(splits="published", split=3, criteria=("ppr", "bfs"), anchors=5)
+    assert list(found) == [("cora", config), ("cora", Config.from_dict(second.settings))]
+    # JSON has lists where Config has tuples
+    assert json.dumps(dataclasses.asdict(found["cora", config])) == json.dumps(
+        dataclasses.asdict(first)
+    )
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert set(lines[0]) == {
+        "table", "dataset", "model", "split", "seed", "val_accuracy", "test_accuracy",
+        "best_epoch", "seconds", "settings", "versions",
+    }  # fmt: skip
+
+
+def test_of_two_records_of_one_run_the_first_counts(tmp_path: Path):
+    path = tmp_path / "runs.jsonl"
+    append(path, record())
+    append(path, dataclasses.replace(record(), table="defaults", test_accuracy=0.75))
+    append(path, record(dataset="citeseer"))
+    assert [(r.dataset, r.test_accuracy) for r in read(path).values()] == [
+        ("cora", 0.25),
+        ("citeseer", 0.25),
+    ]
+
+
+@pytest.mark.parametrize("cut", [1, 2, 30, 400, -2])
+def test_a_line_that_was_cut_short(tmp_path: Path, caplog, cut: int):
+    path = tmp_path / "runs.jsonl"
+    append(path, record(0))
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:cut])
+    with caplog.at_level(logging.WARNING):
+        assert len(read(path)) == 1
+    assert f"{path}: line 2 was cut short" in caplog.text
+    append(path, record(1))
+    assert path.read_bytes().startswith(whole)
+    caplog.clear()
+    assert [r.seed for r in read(path).values()] == [0, 1]
+    assert caplog.text == ""
+
+
+def test_a_whole_line_without_its_end_is_kept(tmp_path: Path, caplog):
+    path = tmp_path / "runs.jsonl"
+    append(path, record(0))
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    assert [r.seed for r in read(path).values()] == [0]
+    append(path, record(1))
+    assert [r.seed for r in read(path).values()] == [0, 1]
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ('{"table": "table1", "da', "not JSON"),
+        ("\xff\x00", "not JSON"),
+        ("", "not JSON"),
+        ("[1, 2]", "expected a JSON object"),
+        ('{"table": "table1"}', "has no 'dataset'"),
+    ],
+)
+def test_a_damaged_line_in_the_middle(tmp_path: Path, line: str, part: str):
+    path = tmp_path / "runs.jsonl"
+    append(path, record(0))
+    with open(path, "ab") as file:
+        file.write(line.encode("latin-1") + b"\n")
+    append(path, record(1))
+    with pytest.raises(InputError, match=part) as error:
+        read(path)
+    assert f"{path}: line 2: " in str(error.value)
+
+
+def test_a_value_of_the_wrong_kind(tmp_path: Path):
+    path = tmp_path / "runs.jsonl"
+    append(path, dataclasses.replace(record(), test_accuracy="high"))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="line 1: test_accuracy: expected float, got 'high'"):
+        read(path)
+
+
+def test_lines_of_other_versions(tmp_path: Path):
+    path = tmp_path / "runs.jsonl"
+    older, other = record(0), record(1)
+    del older.settings["model"]["mlp_ratio"]  # as if written before this setting was there
+    other.settings["model"]["wings"] = 2
+    append(path, older)
+    append(path, other)
+    assert list(read(path)) == [("cora", Config.from_dict(record(0).settings))]
+
+
+def _write_many(path: Path, seeds: range) -> None:
+    for seed in seeds:
+        append(path, record(seed))
+
+
+def test_two_writers(tmp_path: Path):
+    path = tmp_path / "runs.jsonl"
+    context = multiprocessing.get_context("spawn")
+    seeds = [range(30), range(30, 60)]
+    processes = [context.Process(target=_write_many, args=(path, each)) for each in seeds]
+    for process in processes:
+        process.start()
+    while any(process.is_alive() for process in processes):
+        read(path)  # never meets half a line
+        time.sleep(0.001)
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    lines = path.read_text().splitlines()
+    assert sorted(json.loads(line)["seed"] for line in lines) == list(range(60))
+
+
+def test_a_place_that_cannot_be_written_to(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        require_writable(tmp_path / "file" / "runs.jsonl")
+    with pytest.raises(InputError, match="cannot write"):
+        require_writable(tmp_path)
+    with pytest.raises(InputError, match="cannot read"):
+        read(tmp_path)
