@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
@@ -61,3 +62,19 @@ def test_few_of_many_features_become_sparse(share: float, width: int, sparse: bo
         assert (result.layout == torch.sparse_csr) == sparse
         assert result.dtype == torch.float32
         assert torch.equal(result.to_dense(), x.float())
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5])
+@pytest.mark.parametrize(("scaling", "norm"), [("sum", 1), ("l2", 2)])
+def test_features_can_be_scaled_by_row(share: float, scaling: str, norm: int) -> None:
+    data = block_graph()
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(data.num_nodes, 100)) * (rng.random((data.num_nodes, 100)) < share)
+    x[0] = 0
+    data.x = torch.from_numpy(x).float()
+    found = prepare(data, Config().replace(feature_scaling=scaling))["x"]
+    found = found.to_dense()
+    sizes = found.norm(p=norm, dim=1)
+    torch.testing.assert_close(sizes[data.x.any(dim=1)], torch.ones(int(data.x.any(1).sum())))
+    assert sizes[0] == 0
+    torch.testing.assert_close(found * data.x.norm(p=norm, dim=1, keepdim=True), data.x)

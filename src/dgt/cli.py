@@ -268,6 +268,7 @@ def tune(
     grid: Literal["paper"] | None = None,
     workers: int | None = None,
     config: Path | None = None,
+    start: tuple[Path, ...] = (),
     json_: Annotated[Flag, Parameter(name="--json")] = False,
     quiet: Flag = False,
     given: Annotated[tuple[str, ...], Parameter(show=False)] = (),
@@ -294,6 +295,8 @@ def tune(
             of choosing by Optuna's TPE.
         workers: Number of processes, each of one thread. Unset: one for each core.
         config: TOML file of settings that are not searched; flags go before it.
+        start: TOML files of settings that are tried right after the defaults, such as what an
+            earlier search has found.
         json_: Print the result as JSON on stdout, everything else on stderr.
         quiet: Show no progress.
     """
@@ -303,6 +306,7 @@ def tune(
 
     from dgt.tune import search
 
+    first = [_over(settings, read_toml(path), str(path), given) for path in start]
     out = out or Path("tune") / "-".join(
         [Path(graph).stem, settings.model.model, *([grid] if grid else [])]
     )
@@ -314,6 +318,7 @@ def tune(
             fixed=given,
             grid=grid,
             runs=runs,
+            start=first,
             trials=trials,
             workers=workers,
             progress=not quiet,
@@ -449,6 +454,13 @@ def _show_trials(found: dict[str, Any]) -> None:
         for name, share in found["importances"].items():
             table.add_row(name, f"{share:.0%}")
         Console().print(table)
+
+
+def _over(config: Config, tables: dict[str, Any], place: str, fixed: tuple[str, ...]) -> Config:
+    """Settings with those of a file in their place, but for those that are fixed."""
+    tables = check_tables({n: t for n, t in tables.items() if n not in ("graph", "runs")}, place)
+    settings = {name: value for values in tables.values() for name, value in values.items()}
+    return config.replace(**{n: v for n, v in settings.items() if n not in (*fixed, "model")})
 
 
 def _require_at_least_one(name: str, value: int) -> None:

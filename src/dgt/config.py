@@ -127,11 +127,11 @@ class TrainConfig:
     lr: float = 0.01
     """Learning rate of Adam."""
     weight_decay: float = 5e-4
-    """Weight decay of Adam."""
-    feature_weight_decay: float | None = None
-    """Weight decay of the layers that take the features in. Unset: as of the others."""
-    encoding_weight_decay: float | None = None
-    """Weight decay of the positional encoding's layers. Unset: as of the others."""
+    """Weight decay of the blocks and the head."""
+    feature_weight_decay: float = 5e-4
+    """Weight decay of the layers that take the features in."""
+    encoding_weight_decay: float = 5e-3
+    """Weight decay of the positional encoding's layers."""
     average: float = 0.0
     """Weights are averaged over epochs: how much of the average each epoch keeps. The average is
     what is validated and saved. 0: the last weights themselves."""
@@ -150,15 +150,13 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         _require("lr", self.lr, self.lr > 0, "above 0")
-        _require("weight_decay", self.weight_decay, self.weight_decay >= 0, "at least 0")
+        for name in ("weight_decay", "feature_weight_decay", "encoding_weight_decay"):
+            value = getattr(self, name)
+            _require(name, value, value >= 0, "at least 0")
         for name in ("epochs", "patience"):
             value = getattr(self, name)
             _require(name, value, value >= 1, "at least 1")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "at least 0 and below 2**63")
-        for name in ("feature_weight_decay", "encoding_weight_decay"):
-            value = getattr(self, name)
-            if value is not None:
-                _require(name, value, value >= 0, "at least 0")
         _require("average", self.average, 0 <= self.average < 1, "at least 0 and below 1")
         if self.split is not None:
             _require("split", self.split, self.split >= 0, "at least 0")

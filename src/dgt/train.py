@@ -140,8 +140,8 @@ def _weights(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
     own = {"features": config.feature_weight_decay, "encoding": config.encoding_weight_decay}
     groups: dict[float, list[nn.Parameter]] = {}
     for name, weight in model.named_parameters():
-        decay = own.get(name.split(".")[0])
-        groups.setdefault(config.weight_decay if decay is None else decay, []).append(weight)
+        decay = own.get(name.split(".")[0], config.weight_decay)
+        groups.setdefault(decay, []).append(weight)
     return [{"params": weights, "weight_decay": decay} for decay, weights in groups.items()]
 
 

@@ -112,6 +112,37 @@ def test_attention_as_node_key_weight():
         torch.testing.assert_close(dga.out(mixed.flatten(1)), dga(z, sequences))
 
 
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("feature_layers", [1, 3])
+def test_some_nodes_get_the_logits_that_they_get_among_all(blocks, feature_layers):
+    model = disturb(DGT(5, 8, 3, criteria=2, blocks=blocks, feature_layers=feature_layers)).eval()
+    x, sequences, nodes = torch.randn(10, 5), sequences_of(10, 2, 6), torch.tensor([7, 0, 3])
+    some, everyone = model(x, sequences, nodes=nodes), model(x, sequences)
+    torch.testing.assert_close(some, everyone[nodes], rtol=1e-5, atol=1e-5)
+    weights = list(model.parameters())
+    for a, b in zip(
+        torch.autograd.grad(some.sin().sum(), weights),
+        torch.autograd.grad(everyone[nodes].sin().sum(), weights),
+        strict=True,
+    ):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_dropped_keys_leave_their_attention_to_the_others():
+    torch.manual_seed(0)
+    dga = disturb(DeformableGraphAttention(8, criteria=1, heads=1, keys=4, dropout=0.5))
+    z = torch.randn(4000, 8)
+    _, attention = interpolation.sample(dga.queries(z))
+    _, whole = interpolation.sample(dga.eval().queries(z))
+    kept = attention.flatten(1) > 0
+    torch.testing.assert_close(attention.sum(-1), torch.ones(4000, 1, 1))
+    # A key stays if it is not dropped, or if all four are.
+    assert kept.double().mean().item() == pytest.approx(0.5 + 0.5**4, abs=0.01)
+    expected = whole.flatten(1) * kept
+    expected = expected / expected.sum(1, keepdim=True)
+    torch.testing.assert_close(attention.flatten(1), expected, rtol=1e-2, atol=1e-3)
+
+
 def test_light_has_one_criterion():
     light = DGTLight(5, 8, 3)
     assert light(torch.randn(6, 5), sequences_of(6, 1, 4)).shape == (6, 3)

@@ -4,8 +4,13 @@ import torch
 from torch import Tensor, nn
 
 from dgt.nn import interpolation, kernels
+from dgt.nn.dropout import dropout as drop
 from dgt.nn.interpolation import Kernel
 from dgt.nn.linear import Linear
+
+# Added to the attention of a key that is dropped: nothing is left of it beside one that is not.
+# Where all keys of a head are dropped, all stay, as they are.
+DROPPED = -1e4
 
 
 class DeformableGraphAttention(nn.Module):
@@ -31,6 +36,7 @@ class DeformableGraphAttention(nn.Module):
         heads: Number of heads M for each criterion; divides ``channels``.
         keys: Number of keys K for each head.
         kernel: The interpolation kernel g.
+        dropout: Probability that a key is left out in training; the others share its attention.
     """
 
     def __init__(
@@ -93,9 +99,8 @@ class DeformableGraphAttention(nn.Module):
         attention. Shape: ``(N, 2, T, M, K)``."""
         query = self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
         if self.training and self.dropout:
-            offsets, attention = query.unbind(1)
-            dropped = torch.rand_like(attention) < self.dropout
-            query = torch.stack([offsets, attention.masked_fill(dropped, -1e9)], 1)
+            dropped = drop(torch.ones_like(query[:, 1]), self.dropout) == 0
+            query = query + torch.stack([torch.zeros_like(query[:, 0]), dropped * DROPPED], dim=1)
         return query
 
     def weights(self, z: Tensor, sequences: Tensor) -> Tensor:

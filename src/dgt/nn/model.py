@@ -81,6 +81,8 @@ class DGT(nn.Module):
         norm: ``"layer"``, ``"batch"`` or ``"none"``.
         mlp_ratio: Width of a block's MLP as a multiple of ``hidden_channels``.
         dropout: Dropout of hidden channels.
+        key_dropout: Dropout of the attention's keys.
+        feature_layers: Linear layers of :math:`f_\theta`, with norm, ReLU and dropout between them.
         input_dropout: Dropout of the features.
         encoding_channels: Columns of the positional encoding; 0 leaves it out.
         encoding_dropout: Dropout of the positional encoding's columns.
@@ -100,24 +102,20 @@ class DGT(nn.Module):
         norm: str = "layer",
         mlp_ratio: float = 1.0,
         dropout: float = 0.0,
+        key_dropout: float = 0.0,
+        feature_layers: int = 1,
         input_dropout: float = 0.0,
         encoding_channels: int = 0,
         encoding_dropout: float = 0.0,
-        key_dropout: float = 0.0,
-        feature_layers: int = 1,
     ) -> None:
         super().__init__()
         self.features = nn.Sequential(
             SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
         )
         for _ in range(feature_layers - 1):
-            self.features.extend(
-                [
-                    NORMS[norm](hidden_channels),
-                    Dropout(dropout, relu=True),
-                    Linear(hidden_channels, hidden_channels),
-                ]
-            )
+            self.features.append(NORMS[norm](hidden_channels))
+            self.features.append(Dropout(dropout, relu=True))
+            self.features.append(Linear(hidden_channels, hidden_channels))
         self.encoding = (
             KatzEncoding(
                 encoding_channels,

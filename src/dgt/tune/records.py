@@ -35,17 +35,11 @@ def record(trial: FrozenTrial) -> dict[str, Any]:
 
 
 def preset(config: Config) -> str:
-    """The model, and the settings that differ from the defaults, as TOML; no seed, no split."""
-    defaults = Config().to_dict()
+    """All settings as TOML, so that other defaults will not change them; no seed and no splits."""
     lines = []
     for table, values in config.to_dict().items():
-        kept = [
-            f"{name} = {json.dumps(value)}"
-            for name, value in values.items()
-            if name == "model"
-            or (name not in ("seed", "split") and value != defaults[table].get(name))
-        ]
-        lines += [f"[{table}]", *kept, ""] if kept else []
+        kept = (name for name in values if name not in ("seed", "split", "splits"))
+        lines += [f"[{table}]", *(f"{name} = {json.dumps(values[name])}" for name in kept), ""]
     return "\n".join(lines)
 
 

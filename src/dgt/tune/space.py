@@ -21,16 +21,22 @@ SPACE: dict[str, BaseDistribution] = {
     "lr": FloatDistribution(0.002, 0.05, log=True),
     "weight_decay": FloatDistribution(1e-5, 1e-2, log=True),
     "dropout": FloatDistribution(0.0, 0.9, step=0.1),
+    "feature_scaling": CategoricalDistribution(("none", "sum", "l2")),
+    "feature_layers": IntDistribution(1, 2),
+    "feature_weight_decay": FloatDistribution(1e-5, 0.1, log=True),
     "input_dropout": FloatDistribution(0.0, 0.9, step=0.1),
-    "length": CategoricalDistribution((8, 16, 32, 64)),
+    "length": CategoricalDistribution((4, 8, 16, 32, 64)),
     "blocks": IntDistribution(1, 2),
     "gamma": IntDistribution(1, 256, log=True),
     "epsilon": IntDistribution(1, 8),
+    "key_dropout": FloatDistribution(0.0, 0.6, step=0.1),
+    "average": CategoricalDistribution((0.0, 0.9)),
     "encoding": CategoricalDistribution(("katz", "none")),
     "encoding_dropout": FloatDistribution(0.0, 0.9, step=0.1),
+    "encoding_weight_decay": FloatDistribution(1e-5, 0.1, log=True),
     "katz_order": IntDistribution(1, 4),
     "katz_beta": CategoricalDistribution((0.1, 0.5, 1.0)),
-    "katz_scaling": CategoricalDistribution(("sum", "l2")),
+    "katz_scaling": CategoricalDistribution(("sum", "l2", "none")),
 }
 # Criteria are written in one string, with blanks between them: Optuna keeps no lists.
 LIGHT_SPACE: dict[str, BaseDistribution] = {
@@ -50,10 +56,15 @@ def _with_katz(settings: dict[str, Any]) -> bool:
     return settings["encoding"] == "katz"
 
 
+def _with_paths(settings: dict[str, Any]) -> bool:
+    return _with_katz(settings) and settings["katz_order"] > 1
+
+
 ONLY_IF: dict[str, Callable[[dict[str, Any]], bool]] = {
     "encoding_dropout": _with_katz,
+    "encoding_weight_decay": _with_katz,
     "katz_order": _with_katz,
-    "katz_beta": _with_katz,
+    "katz_beta": _with_paths,
     "katz_scaling": _with_katz,
 }
 

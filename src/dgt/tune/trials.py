@@ -11,6 +11,7 @@ import random
 import statistics
 import sys
 import time
+from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +53,7 @@ def search(
     fixed: tuple[str, ...] = (),
     grid: str | None = None,
     runs: int = 3,
+    start: Iterable[Config] = (),
     trials: int | None = None,
     workers: int | None = None,
     progress: bool = False,
@@ -66,6 +68,7 @@ def search(
         fixed: Names of settings that keep their value of ``config``.
         grid: "paper": every point of the paper's grid once, instead of Optuna's choice.
         runs: Runs that a trial's accuracy is the mean of, as :func:`dgt.runs.plan` has them.
+        start: Further settings that are tried first.
         trials: Trials in all, earlier ones in ``out`` included (default: 50, or the whole grid).
         workers: Number of processes (default: one for each core).
         progress: Show progress on stderr.
@@ -80,7 +83,8 @@ def search(
     space = search_space(config, grid, fixed)
     with quiet(), claim(out, identity(canonical(graph), config, space, grid, runs)) as study:
         work = _Search(study, canonical(graph), config, configs, space, out)
-        work.begin(points(space) if grid else [encode(config, space)])
+        first = [encode(each, space) for each in (config, *start)]
+        work.begin(points(space) if grid else first)
         if grid:
             trials = min(trials or sys.maxsize, work.planned())
         work.run(DEFAULT_TRIALS if trials is None else trials, workers or cores(), progress)
