@@ -97,8 +97,8 @@ class ModelConfig:
     """Dropout of the features."""
     encoding_dropout: float = 0.7
     """Dropout of the positional encoding's columns."""
-    key_dropout: float = 0.0
-    """Dropout of the attention's keys."""
+    node_dropout: float = 0.0
+    """Dropout of whole nodes among those that are read."""
     feature_layers: int = 1
     """Layers of the network that takes the features in."""
 
@@ -115,7 +115,7 @@ class ModelConfig:
         _require("gamma", self.gamma, self.gamma >= 0.1, "at least 0.1")
         _require("epsilon", self.epsilon, self.epsilon >= 1, "at least 1")
         _require("mlp_ratio", self.mlp_ratio, self.mlp_ratio > 0, "above 0")
-        for name in ("dropout", "input_dropout", "encoding_dropout", "key_dropout"):
+        for name in ("dropout", "input_dropout", "encoding_dropout", "node_dropout"):
             value = getattr(self, name)
             _require(name, value, 0 <= value < 1, "at least 0 and below 1")
 

@@ -35,6 +35,6 @@ def build(config: Config, in_channels: int, out_channels: int, encoding_channels
         input_dropout=model.input_dropout,
         encoding_channels=encoding_channels,
         encoding_dropout=model.encoding_dropout,
-        key_dropout=model.key_dropout,
+        node_dropout=model.node_dropout,
         feature_layers=model.feature_layers,
     )

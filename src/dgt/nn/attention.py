@@ -8,10 +8,6 @@ from dgt.nn.dropout import dropout as drop
 from dgt.nn.interpolation import Kernel
 from dgt.nn.linear import Linear
 
-# Added to the attention of a key that is dropped: nothing is left of it beside one that is not.
-# Where all keys of a head are dropped, all stay, as they are.
-DROPPED = -1e4
-
 
 class DeformableGraphAttention(nn.Module):
     r"""Deformable Graph Attention (DGA) from the `"Deformable Graph Transformer"
@@ -36,7 +32,7 @@ class DeformableGraphAttention(nn.Module):
         heads: Number of heads M for each criterion; divides ``channels``.
         keys: Number of keys K for each head.
         kernel: The interpolation kernel g.
-        dropout: Probability that a key is left out in training; the others share its attention.
+        dropout: Probability that a node's values are read as zero by all others in training.
     """
 
     def __init__(
@@ -87,7 +83,10 @@ class DeformableGraphAttention(nn.Module):
         if sequences.dim() != 3 or sequences.size(0) != self.criteria:
             shape = tuple(sequences.shape)
             raise ValueError(f"sequences must have the shape ({self.criteria}, N, L), got {shape}")
-        values = self.values(z).view(-1, self.criteria, self.heads, self.channels // self.heads)
+        read = z
+        if self.training and self.dropout:
+            read = z * drop(torch.ones_like(z[:, :1]), self.dropout)
+        values = self.values(read).view(-1, self.criteria, self.heads, self.channels // self.heads)
         if nodes is not None:
             z, sequences = z[nodes], sequences[:, nodes]
         attend = kernels if _fused(z) else interpolation
@@ -97,11 +96,7 @@ class DeformableGraphAttention(nn.Module):
     def queries(self, z: Tensor) -> Tensor:
         """The numbers from which :func:`dgt.nn.interpolation.sample` makes the keys' offsets and
         attention. Shape: ``(N, 2, T, M, K)``."""
-        query = self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
-        if self.training and self.dropout:
-            dropped = drop(torch.ones_like(query[:, 1]), self.dropout) == 0
-            query = query + torch.stack([torch.zeros_like(query[:, 0]), dropped * DROPPED], dim=1)
-        return query
+        return self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
 
     def weights(self, z: Tensor, sequences: Tensor) -> Tensor:
         r"""The attention on each position of each node's sequences,

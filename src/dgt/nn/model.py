@@ -81,7 +81,7 @@ class DGT(nn.Module):
         norm: ``"layer"``, ``"batch"`` or ``"none"``.
         mlp_ratio: Width of a block's MLP as a multiple of ``hidden_channels``.
         dropout: Dropout of hidden channels.
-        key_dropout: Dropout of the attention's keys.
+        node_dropout: Dropout of whole nodes among those that attention reads.
         feature_layers: Linear layers of :math:`f_\theta`, with norm, ReLU and dropout between them.
         input_dropout: Dropout of the features.
         encoding_channels: Columns of the positional encoding; 0 leaves it out.
@@ -102,7 +102,7 @@ class DGT(nn.Module):
         norm: str = "layer",
         mlp_ratio: float = 1.0,
         dropout: float = 0.0,
-        key_dropout: float = 0.0,
+        node_dropout: float = 0.0,
         feature_layers: int = 1,
         input_dropout: float = 0.0,
         encoding_channels: int = 0,
@@ -135,7 +135,7 @@ class DGT(nn.Module):
                     heads=heads,
                     keys=keys,
                     kernel=kernel,
-                    dropout=key_dropout,
+                    dropout=node_dropout,
                 ),
                 norm=norm,
                 mlp_ratio=mlp_ratio,

@@ -29,7 +29,7 @@ SPACE: dict[str, BaseDistribution] = {
     "blocks": IntDistribution(1, 2),
     "gamma": IntDistribution(1, 256, log=True),
     "epsilon": IntDistribution(1, 8),
-    "key_dropout": FloatDistribution(0.0, 0.6, step=0.1),
+    "node_dropout": FloatDistribution(0.0, 0.8, step=0.1),
     "average": CategoricalDistribution((0.0, 0.9)),
     "encoding": CategoricalDistribution(("katz", "none")),
     "encoding_dropout": FloatDistribution(0.0, 0.9, step=0.1),
