@@ -36,6 +36,8 @@ from dgt.tune.space import decode, encode, flat, points, search_space, suggest
 from dgt.workers import cores, processes
 
 DEFAULT_TRIALS = 50
+# Trials by chance before Optuna's sampler makes use of what it has seen.
+STARTUP = 5
 # Complete trials before one may be given up, and before importances say anything.
 PRUNE_FROM = 5
 IMPORTANCE_FROM = 20
@@ -191,7 +193,11 @@ class _Search:
         # A sampler for each trial, so that a search that goes on does not draw the same again.
         seed = (self.config.train.seed + len(self._trials(*TrialState))) % 2**32
         self.study.sampler = optuna.samplers.TPESampler(
-            multivariate=True, group=True, constant_liar=True, seed=seed
+            n_startup_trials=STARTUP,
+            multivariate=True,
+            group=True,
+            constant_liar=True,
+            seed=seed,
         )
         trial = self.study.ask()
         return _Attempt(trial, suggest(trial, self.space, self.config))
