@@ -64,6 +64,22 @@ def test_the_first_trial_has_the_settings_at_the_start(graph, tmp_path, trained,
     assert [settings["split"] for settings in trained] == [0, 1] * 3
 
 
+def test_settings_to_start_from_are_tried_first(graph, tmp_path, trained, capsys):
+    first, second = tmp_path / "first.toml", tmp_path / "second.toml"
+    first.write_text('[model]\nmodel = "dgt"\ndropout = 0.3\n[train]\nlr = 0.02\n')
+    second.write_text("[train]\nlr = 0.04\nseed = 5\n")
+    out = tmp_path / "out"
+    tokens = ["tune", graph, "--out", str(out), "--trials", "3", "--runs", "1", "--workers", "1"]
+    given = ["--model", "dgt-light", "--dropout", "0.5", "--start", str(first), str(second)]
+    assert main([*tokens, *given]) == 0
+    tried = [record["settings"]["lr"] for record in records(out)]
+    assert sorted(tried) == [0.01, 0.02, 0.04]
+    assert all("dropout" not in record["settings"] for record in records(out))  # it was given
+    second.write_text("[train]\nlr = 0\n")
+    assert main([*tokens, "--start", str(second)]) == 2
+    assert "lr" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("space", [SPACE, LIGHT_SPACE, PAPER_GRID])
 def test_the_defaults_are_in_the_space(space):
     for name, value in encode(Config().replace(model="dgt-light"), space).items():
