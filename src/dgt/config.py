@@ -20,7 +20,7 @@ class SequenceConfig:
     criteria: tuple[str, ...] | None = None
     """Sorting criteria, from bfs, ppr and similarity. Unset: all three for dgt, bfs for
     dgt-light."""
-    length: int = 32
+    length: int = 16
     """Nodes kept of each sequence (L), the base node first."""
     ppr_alpha: float = 0.15
     """Teleport probability of the personalized PageRank."""
@@ -46,7 +46,7 @@ class EncodingConfig:
 
     encoding: Literal["katz", "none"] = "katz"
     """Positional encoding."""
-    katz_order: int = 2
+    katz_order: int = 1
     """Longest path counted (the K of the Katz sum)."""
     katz_beta: float = 0.5
     """Weight of a path for each further edge."""
@@ -71,6 +71,8 @@ class ModelConfig:
     """dgt attends over several criteria, dgt-light over one."""
     feature_scaling: Literal["sum", "l2", "none"] = "none"
     """Each node's features are divided by their absolute sum, their L2 norm, or not."""
+    feature_layers: int = 2
+    """Layers of the network that takes the features in."""
     hidden_channels: int = 64
     """Channels C of every node."""
     blocks: int = 1
@@ -97,10 +99,8 @@ class ModelConfig:
     """Dropout of the features."""
     encoding_dropout: float = 0.7
     """Dropout of the positional encoding's columns."""
-    node_dropout: float = 0.0
+    node_dropout: float = 0.5
     """Dropout of whole nodes among those that are read."""
-    feature_layers: int = 1
-    """Layers of the network that takes the features in."""
 
     def __post_init__(self) -> None:
         for name in ("feature_layers", "hidden_channels", "blocks", "heads", "keys"):
@@ -130,7 +130,7 @@ class TrainConfig:
     """Weight decay of the blocks and the head."""
     feature_weight_decay: float = 5e-4
     """Weight decay of the layers that take the features in."""
-    encoding_weight_decay: float = 5e-3
+    encoding_weight_decay: float = 0.02
     """Weight decay of the positional encoding's layers."""
     average: float = 0.0
     """Weights are averaged over epochs: how much of the average each epoch keeps. The average is
