@@ -103,6 +103,6 @@ def test_files_that_cannot_be_read(tmp_path: Path):
     with pytest.raises(InputError, match="not a TOML file"):
         read_toml(tmp_path / "latin.toml")
     with pytest.raises(
-        InputError, match="none for dgt on nothing-like-it; there are .*chameleon-dgt"
+        InputError, match=r"none for dgt on nothing-like-it; there are .*chameleon-dgt"
     ):
         read_preset("nothing-like-it", "dgt")
