@@ -1,4 +1,4 @@
-"""The benchmarks by name, and a user's own graph by path, to `Data`."""
+"""The benchmarks, from their published raw files: in a local folder, the cache, or by download."""
 
 import contextlib
 import io as streams
@@ -15,12 +15,11 @@ from torch_geometric.data import Data, download_url
 from torch_geometric.datasets import Actor, Planetoid, WikipediaNetwork
 
 from dgt import io
-from dgt.errors import InputError, nearest
+from dgt.errors import InputError
 from dgt.files import cache_folder
 
 log = logging.getLogger("dgt")
 
-_BUILT_IN = Path(__file__).parent / "data" / "cora.npz"
 _PLATONOV = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
 
 
@@ -65,31 +64,8 @@ _PUBLISHED: dict[str, tuple[Callable[[Path, str], Data], str, str, tuple[int, in
 NAMES = tuple(_PUBLISHED)
 
 
-def load(graph: str, splits: str = "auto") -> Data:
-    """Loads a graph.
-
-    Args:
-        graph: A benchmark's name, or the path of a folder, an ``.npz`` or a ``.pt`` file. A folder
-            that is called like a benchmark is meant when written as a path: ``./cora``.
-        splits: With ``"published"``, ``cora`` is read from the files of Planetoid, to whose order
-            of nodes the published splits refer; else it is the built-in graph, which needs no
-            network and has no splits of its own.
-    """
-    if graph == "cora" and splits != "published":
-        data = io.read_npz(_BUILT_IN)
-    elif graph in _PUBLISHED:
-        data = _published(graph)
-    elif Path(graph).exists():
-        return io.read(graph)
-    else:
-        raise InputError(
-            f"{graph}: no such file or folder, and no benchmark's name; {nearest(graph, NAMES)}"
-        )
-    data.name = graph
-    return data
-
-
-def _published(name: str) -> Data:
+def published(name: str) -> Data:
+    """A benchmark by name, with its published splits."""
     cached = cache_folder() / "graphs" / f"{name}.npz"
     if cached.is_file():
         try:
