@@ -135,8 +135,9 @@ def train(
 
     Args:
         graph: A benchmark's name (cora, citeseer, chameleon, squirrel, actor, chameleon-filtered,
-            squirrel-filtered), synthetic:arxiv, synthetic:nodes=1e6,edges=1e7 and the like for a
-            graph made up, or the path of a folder, an .npz or a .pt file.
+            squirrel-filtered, ogbn-arxiv, twitch-gamers, reddit), synthetic:arxiv,
+            synthetic:nodes=1e6,edges=1e7 and the like for a graph made up, or the path of a folder,
+            an .npz or a .pt file.
         out: Folder for the results. Unset: runs/GRAPH-1, or the next free number.
         runs: Number of runs, over splits and seeds; their mean, standard deviation and 95%
             confidence interval are printed.

@@ -6,7 +6,7 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from dgt import io
-from dgt.datasets.published import NAMES, published
+from dgt.datasets.published import NAMES, read_published
 from dgt.datasets.synthetic import PREFIX, parse, synthetic
 from dgt.errors import InputError, nearest
 
@@ -30,7 +30,7 @@ def load(graph: str, splits: str = "auto") -> Data:
     if graph == "cora" and splits != "published":
         data = io.read_npz(_BUILT_IN)
     elif graph in NAMES:
-        data = published(graph)
+        data = read_published(graph)
     elif graph.startswith(PREFIX):
         data = synthetic(parse(graph))
     elif Path(graph).exists():
