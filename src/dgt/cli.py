@@ -38,6 +38,7 @@ Examples:
     dgt train my-graph --out my-run      (a folder with nodes.csv and edges.csv)
     dgt predict my-run --out predictions.csv
     dgt info my-graph
+    dgt prepare my-graph --shard 0/4     (ahead of training, a part of a large graph's sequences)
     dgt tune my-graph --trials 100
     dgt reproduce table1 --datasets chameleon
 """
@@ -135,7 +136,9 @@ def train(
 
     Args:
         graph: A benchmark's name (cora, citeseer, chameleon, squirrel, actor, chameleon-filtered,
-            squirrel-filtered), or the path of a folder, an .npz or a .pt file.
+            squirrel-filtered, ogbn-arxiv, twitch-gamers, reddit), synthetic:arxiv,
+            synthetic:nodes=1e6,edges=1e7 and the like for a graph made up, or the path of a folder,
+            an .npz or a .pt file.
         out: Folder for the results. Unset: runs/GRAPH-1, or the next free number.
         runs: Number of runs, over splits and seeds; their mean, standard deviation and 95%
             confidence interval are printed.
@@ -189,6 +192,61 @@ def train(
     print(f"results in {out}")
     first = out / "run-00" if runs > 1 else out
     print(f"next: {shlex.join(['dgt', 'predict', str(first), '--out', 'predictions.csv'])}")
+
+
+@app.command
+def prepare(
+    graph: str,
+    /,
+    *,
+    out: Path | None = None,
+    shard: str = "0/1",
+    config: Path | None = None,
+    preset: Flag = False,
+    json_: Annotated[Flag, Parameter(name="--json")] = False,
+    quiet: Flag = False,
+    threads: int | None = None,
+    sequences: Annotated[SequenceConfig, _settings("Sequences", 2)] = DEFAULTS.sequences,
+    encoding: Annotated[EncodingConfig, _settings("Positional encoding", 3)] = DEFAULTS.encoding,
+    model: Annotated[ModelConfig, _settings("Model", 4)] = DEFAULTS.model,
+    training: Annotated[TrainConfig, _settings("Training", 5)] = DEFAULTS.train,
+) -> None:
+    """Make a large graph's node sequences and Katz columns ahead of training.
+
+    dgt train with the same settings finds them and reads them from their files. What is done is not
+    done again: after Ctrl-C or a crash, the same command goes on. Several shards may run at the
+    same time, on one machine or on several that share the folder; the files are the same for any
+    number of shards and threads.
+
+    Args:
+        graph: A benchmark's name or a path, as for dgt train.
+        out: Folder for the files, for DGT_CACHE to point to. Unset: the cache.
+        shard: I/N: only every N-th block of nodes, from the I-th on; I goes from 0 to N-1.
+        config: TOML file of settings; flags go before it.
+        preset: Take the settings found for this benchmark and --model.
+        json_: Print the result as JSON.
+        quiet: Show no progress.
+        threads: Number of CPU threads. Unset: all cores.
+    """
+    settings = Config(sequences=sequences, encoding=encoding, model=model, train=training)
+    which = _shard(shard)
+    _use_threads(threads)
+
+    from dgt.datasets import load
+    from dgt.io import normalise
+    from dgt.prepare import precompute
+
+    data = normalise(load(graph, settings.train.splits))
+    result = precompute(data, settings, out, which, progress=not quiet)
+    if json_:
+        print(json.dumps(result, indent=2))
+        return
+    print(f"{result['made']} blocks made, {result['blocks']} in all, in {result['folder']}")
+    if result["missing"]:
+        print(f"{result['missing']} blocks are left to other shards")
+        return
+    where = f"DGT_CACHE={shlex.quote(str(out))} " if out else ""
+    print(f"next: {where}{shlex.join(['dgt', 'train', graph])}")
 
 
 @app.command
@@ -304,11 +362,12 @@ def tune(
     for name, value in (("--trials", trials), ("--runs", runs), ("--workers", workers)):
         _require_at_least_one(name, 1 if value is None else value)
 
+    from dgt.datasets import short_name
     from dgt.tune import search
 
     first = [_over(settings, read_toml(path), str(path), given) for path in start]
     out = out or Path("tune") / "-".join(
-        [Path(graph).stem, settings.model.model, *([grid] if grid else [])]
+        [short_name(graph), settings.model.model, *([grid] if grid else [])]
     )
     try:
         found = search(
@@ -461,6 +520,13 @@ def _over(config: Config, tables: dict[str, Any], place: str, fixed: tuple[str, 
     tables = check_tables({n: t for n, t in tables.items() if n not in ("graph", "runs")}, place)
     settings = {name: value for values in tables.values() for name, value in values.items()}
     return config.replace(**{n: v for n, v in settings.items() if n not in (*fixed, "model")})
+
+
+def _shard(text: str) -> tuple[int, int]:
+    own, slash, count = text.partition("/")
+    if not slash or not own.isdecimal() or not count.isdecimal() or int(own) >= int(count):
+        raise InputError(f"--shard: got {text!r}, expected I/N with I from 0 to N-1, such as 0/4")
+    return int(own), int(count)
 
 
 def _require_at_least_one(name: str, value: int) -> None:

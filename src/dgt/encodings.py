@@ -1,5 +1,7 @@
 """Positional encodings: columns that describe where in the graph each node is."""
 
+from functools import cache as once
+
 import numpy as np
 import scipy.sparse
 import torch
@@ -7,11 +9,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from dgt import blocks
 from dgt.errors import InputError
+from dgt.files import cache_folder
 from dgt.graph import adjacency, scaled_rows, to_torch
 
 SCALINGS = ("sum", "l2", "none")
-BLOCK = 8192
+FOLDER = "katz"  # in the cache
 
 
 # Without a number of anchors: all nodes of a small graph. On a large one the paths between all
@@ -45,6 +49,7 @@ def katz(
     beta: float = 0.5,
     scaling: str = "l2",
     anchors: Tensor,
+    cache: bool = False,
 ) -> Tensor:
     r"""The anchors' columns of the Katz matrix of the paper's Katz positional encoding,
 
@@ -62,10 +67,29 @@ def katz(
         scaling: each row is divided by its ``"sum"``, by its ``"l2"`` norm, or not (``"none"``).
         anchors: the nodes that get a column, int64 [N']; -1 stands for an anchor that is not in
             this graph, whose column is zero.
+        cache: take the rows from the cache, if ``dgt prepare`` has put them there.
 
     Returns:
         A sparse CSR tensor, float32 [N, N'].
     """
+    rows = katz_rows(
+        edge_index, num_nodes, order=order, beta=beta, scaling=scaling, anchors=anchors
+    )
+    if cache and not rows.missing(cache_folder()):
+        made = list(blocks.through(rows, cache_folder()))
+    else:
+        made = [rows.make(*rows.span(block), lambda done: None) for block in rows.blocks()]
+    # The number of values in each row, their columns, and the values.
+    counts, indices, values = (np.concatenate(parts) for parts in zip(*made, strict=True))
+    indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    return to_torch(scipy.sparse.csr_array((values, indices, indptr), (num_nodes, len(anchors))))
+
+
+def katz_rows(
+    edge_index: Tensor, num_nodes: int, *, order: int, beta: float, scaling: str, anchors: Tensor
+) -> blocks.Rows:
+    """The rows of :func:`katz`, yet to be made: the number of values in each, their columns, and
+    the values."""
     if scaling not in SCALINGS:
         raise InputError(f"scaling: got {scaling!r}, expected one of {', '.join(SCALINGS)}")
     if order < 1:
@@ -74,25 +98,36 @@ def katz(
     if chosen.size and (chosen.min() < -1 or chosen.max() >= num_nodes):
         wrong = chosen.min() if chosen.min() < -1 else chosen.max()
         raise InputError(f"anchors: node {wrong} is not one of the {num_nodes} nodes")
-    A = adjacency(edge_index, num_nodes)
-    present = np.flatnonzero(chosen >= 0)
-    selection = scipy.sparse.csr_array(
-        (np.ones(len(present)), (chosen[present], present)), shape=(num_nodes, len(chosen))
-    )
-    # A^k times the selection, from the right: [N, N'] at every step, never [N, N]. The last step
-    # fills up fastest, so it is made, scaled and rounded a block of rows at a time.
-    total = power = A @ selection
-    for k in range(2, order):
-        power = A @ power
-        total = total + beta ** (k - 1) * power
-    blocks = []
-    for start in range(0, num_nodes, BLOCK):
-        rows = total[start : start + BLOCK]
+
+    @once
+    def powers() -> tuple[scipy.sparse.csr_array, ...]:
+        """A, and of its powers times the selection of the anchors, from the right, the weighted
+        sum and the last: [N, N'] at every step, never [N, N]."""
+        A = adjacency(edge_index, num_nodes)
+        present = np.flatnonzero(chosen >= 0)
+        selection = scipy.sparse.csr_array(
+            (np.ones(len(present)), (chosen[present], present)), shape=(num_nodes, len(chosen))
+        )
+        total = power = A @ selection
+        for k in range(2, order):
+            power = A @ power
+            total = total + beta ** (k - 1) * power
+        return A, total, power
+
+    def make(start: int, stop: int, advance: blocks.Advance) -> list[np.ndarray]:
+        # The last step fills up fastest, so it is made, scaled and rounded by block.
+        A, total, power = powers()
+        rows = total[start:stop]
         if order > 1:
-            rows = rows + beta ** (order - 1) * (A[start : start + BLOCK] @ power)
+            rows = rows + beta ** (order - 1) * (A[start:stop] @ power)
         rows.sort_indices()
-        blocks.append(scaled_rows(rows, scaling).astype(np.float32))
-    return to_torch(scipy.sparse.vstack(blocks, format="csr"))
+        rows = scaled_rows(rows, scaling)
+        advance(stop - start)
+        return [np.diff(rows.indptr), rows.indices, rows.data.astype(np.float32)]
+
+    decisive = (edge_index.cpu().numpy(), chosen)
+    name = blocks.fingerprint(("katz", num_nodes, order, beta, scaling), *decisive)
+    return blocks.Rows(f"{FOLDER}/{name}", "Katz encoding", num_nodes, make)
 
 
 class Katz(BaseTransform):

@@ -1,14 +1,20 @@
 """From a graph and the settings to the tensors that a model takes."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt import blocks
 from dgt.config import Config
-from dgt.encodings import choose_anchors, katz
+from dgt.encodings import choose_anchors, katz, katz_rows
+from dgt.files import cache_folder
 from dgt.graph import features, scaled_rows, to_torch
 from dgt.sequences import node_sequences
+from dgt.sequences.nodesort import mapped_sequences, sequence_rows
 
 # From this many features on, sparse ones make the first layer faster.
 SPARSE_WIDTH = 64
@@ -49,6 +55,58 @@ def prepare(
     }
 
 
+def precompute(
+    data: Data,
+    config: Config,
+    folder: Path | None = None,
+    shard: tuple[int, int] = (0, 1),
+    progress: bool = False,
+) -> dict[str, Any]:
+    """Makes the costly part of what :func:`prepare` returns, sequences and Katz columns, or a
+    shard of it, and keeps it on disk, where :func:`prepare` finds it.
+
+    What is there already is not made again. The files are the same for any number of shards.
+
+    Args:
+        data: the graph.
+        config: the settings.
+        folder: where it is kept (default: the cache).
+        shard: which, from 0 on, of how many shards.
+        progress: show a progress bar.
+
+    Returns:
+        ``folder``; ``blocks``, the number of them in all; ``made``, by this call; ``missing``,
+        those that other shards have yet to make.
+    """
+    folder = folder or cache_folder()
+    settings = config.sequences
+    sequences = sequence_rows(
+        data,
+        config.criteria,
+        settings.length,
+        settings.ppr_alpha,
+        settings.ppr_tolerance,
+        folder,
+    )
+    rows = list(sequences)
+    if config.encoding.encoding != "none":
+        rows.append(katz_rows(**_katz_settings(data, config)))
+    made = 0
+    for one in rows:
+        made += len(one.missing(folder, shard))
+        for _ in blocks.through(one, folder, shard, progress, must_write=True):
+            pass
+    shape = (len(sequences), data.num_nodes, settings.length)
+    if not any(one.missing(folder) for one in sequences):
+        mapped_sequences(sequences, shape, folder)
+    return {
+        "folder": str(folder),
+        "blocks": sum(len(one.blocks()) for one in rows),
+        "made": made,
+        "missing": sum(len(one.missing(folder)) for one in rows),
+    }
+
+
 def _features(data: Data, scaling: str) -> Tensor:
     x = scaled_rows(features(data), scaling)
     if isinstance(x, np.ndarray):
@@ -57,18 +115,22 @@ def _features(data: Data, scaling: str) -> Tensor:
 
 
 def _encoding(data: Data, config: Config, anchors: Tensor | None) -> Tensor | None:
-    settings = config.encoding
-    if settings.encoding == "none":
+    if config.encoding.encoding == "none":
         return None
-    if anchors is None:
-        anchors = choose_anchors(data.edge_index, data.num_nodes, settings.anchors)
-    columns = katz(
-        data.edge_index,
-        data.num_nodes,
-        order=settings.katz_order,
-        beta=settings.katz_beta,
-        scaling=settings.katz_scaling,
-        anchors=anchors,
-    )
+    columns = katz(**_katz_settings(data, config, anchors), cache=True)
     dense = columns.values().numel() > DENSE_SHARE * columns.numel()
     return columns.to_dense() if dense else columns
+
+
+def _katz_settings(data: Data, config: Config, anchors: Tensor | None = None) -> dict[str, Any]:
+    settings = config.encoding
+    if anchors is None:
+        anchors = choose_anchors(data.edge_index, data.num_nodes, settings.anchors)
+    return {
+        "edge_index": data.edge_index,
+        "num_nodes": data.num_nodes,
+        "order": settings.katz_order,
+        "beta": settings.katz_beta,
+        "scaling": settings.katz_scaling,
+        "anchors": anchors,
+    }

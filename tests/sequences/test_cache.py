@@ -7,8 +7,8 @@ import torch
 from torch_geometric.data import Data
 
 import dgt.sequences.nodesort as nodesort
+from dgt.blocks import Rows, fingerprint, through
 from dgt.sequences import node_sequences
-from dgt.sequences.cache import cached, fingerprint
 from tests.small import block_graph
 
 
@@ -119,12 +119,13 @@ def test_a_users_own_criterion_is_not_kept(folder: Path) -> None:
 
 def test_many_writers_leave_one_whole_file(folder: Path) -> None:
     sequences = np.arange(200_000, dtype=np.int32).reshape(1000, 200)
-    name = fingerprint(("test",), sequences)
+    rows = Rows(fingerprint(("test",), sequences), "", 1000, lambda *_: [sequences.copy()])
     results: list[np.ndarray] = []
 
     def use() -> None:
         for _ in range(5):
-            results.append(cached(name, sequences.shape, lambda: sequences.copy()))
+            ((found,),) = through(rows, folder)
+            results.append(found)
             for path in files(folder):
                 path.unlink(missing_ok=True)
 

@@ -11,34 +11,41 @@ from dgt.sequences.ranked import RankedGraph
 CHUNK = 16384
 
 
-def bfs_sequences(graph: RankedGraph, length: int, advance: Callable[[int], None]) -> np.ndarray:
+def bfs_sequences(
+    graph: RankedGraph,
+    length: int,
+    advance: Callable[[int], None],
+    bases: range | np.ndarray | None = None,
+) -> np.ndarray:
     """Each node's nearest nodes: by hop, inside a hop by descending degree, then by id.
 
     Args:
         graph: the graph.
         length: nodes kept, L.
         advance: called with the number of base nodes done since the last call.
+        bases: ids of the base nodes, by default all N.
 
     Returns:
         int32 [N, L], padded with -1.
     """
-    num_nodes = len(graph.nodes)
-    sequences = np.full((num_nodes, length), -1, dtype=np.int32)
-    for start in range(0, num_nodes, CHUNK):
-        stop = min(start + CHUNK, num_nodes)
-        threads.run(_search, stop - start, graph, start, stop, sequences)
-        advance(stop - start)
+    ranks = graph.ranks if bases is None else graph.ranks[bases]
+    sequences = np.full((len(ranks), length), -1, dtype=np.int32)
+    for start in range(0, len(ranks), CHUNK):
+        part = slice(start, start + CHUNK)
+        threads.run(_search, len(ranks[part]), graph, ranks[part], sequences[part])
+        advance(len(ranks[part]))
     return sequences
 
 
 @njit(cache=True, nogil=True)
-def _search(thread, threads, graph, start, stop, sequences):  # type: ignore[no-untyped-def]
+def _search(thread, threads, graph, bases, sequences):  # type: ignore[no-untyped-def]
     indptr, indices = graph.indptr, graph.indices
     length = sequences.shape[1]
     # By whom each node was last met: no reset between base nodes.
     met_by = np.full(len(graph.nodes), -1, np.int32)
     found = np.empty(length, np.uint32)
-    for base in range(start + thread, stop, threads):
+    for b in range(thread, len(bases), threads):
+        base = bases[b]
         met_by[base] = base
         found[0] = base
         hop_start, hop_stop = 0, 1
@@ -61,4 +68,4 @@ def _search(thread, threads, graph, start, stop, sequences):  # type: ignore[no-
                     filled = min(filled + 1, length)
             hop_start, hop_stop = hop_stop, filled
         for i in range(hop_stop):
-            sequences[graph.nodes[base], i] = graph.nodes[found[i]]
+            sequences[b, i] = graph.nodes[found[i]]

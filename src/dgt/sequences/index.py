@@ -1,12 +1,14 @@
 """The nearest rows of a large dense matrix, by a faiss index."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import faiss
 import numpy as np
 
-from dgt import threads
+from dgt import blocks, threads
+from dgt.errors import InputError
 
 # With these, a search reads a thirtieth of 169,343 rows.
 LISTS_PER_ROOT = 2.5
@@ -23,14 +25,17 @@ class RowIndex:
 
     Args:
         rows: float32 [N, F].
+        kept: file for what is learnt of the rows, so that other processes need not learn it again.
     """
 
-    def __init__(self, rows: np.ndarray) -> None:
+    def __init__(self, rows: np.ndarray, kept: Path | None = None) -> None:
         lists = max(1, int(LISTS_PER_ROOT * len(rows) ** 0.5))
         self.rows = np.ascontiguousarray(rows)
-        self.index = faiss.IndexIVFFlat(
-            faiss.IndexFlatIP(rows.shape[1]), rows.shape[1], lists, faiss.METRIC_INNER_PRODUCT
-        )
+        quantizer = faiss.IndexFlatIP(rows.shape[1])
+        known = None if kept is None else blocks.read_arrays(kept)
+        if known is not None:
+            quantizer.add(known[0])  # training then finds nothing left to do
+        self.index = faiss.IndexIVFFlat(quantizer, rows.shape[1], lists, faiss.METRIC_INNER_PRODUCT)
         self.index.nprobe = PROBES
         self.index.cp.seed = 0
         self.index.cp.niter = 10
@@ -38,6 +43,9 @@ class RowIndex:
         with _one_faiss_thread():
             self.index.train(self.rows)
             self.index.add(self.rows)
+        if kept is not None and known is None:
+            with suppress(InputError):
+                blocks.write_arrays(kept, [quantizer.reconstruct_n(0, lists)])
 
     def nearest(self, start: int, stop: int, count: int) -> np.ndarray:
         """Of the rows from ``start`` to ``stop``, the nearest rows, [stop - start, count]; -1 where

@@ -1,7 +1,9 @@
 """NodeSort: the sequences of all nodes, for one criterion or several."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache as once
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,18 +12,23 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
+from dgt import blocks
 from dgt.config import CRITERIA, SequenceConfig
 from dgt.errors import InputError, nearest
+from dgt.files import cache_folder
 from dgt.graph import adjacency, features
+from dgt.progress import progress_bar
 from dgt.sequences.bfs import bfs_sequences
-from dgt.sequences.cache import cached, fingerprint
 from dgt.sequences.own import own_sequences
 from dgt.sequences.ppr import ppr_sequences
-from dgt.sequences.progress import progress_bar
 from dgt.sequences.ranked import rank
-from dgt.sequences.similarity import similarity_sequences
+from dgt.sequences.similarity import UnitRows, similarity_sequences
 
 Criterion = str | Callable[[Data, int], Any]
+
+FOLDER = "sequences"  # in the cache
+# Sequences of so many bytes stay in their file; training reads them from there.
+MAPPED_BYTES = 2**26
 
 
 def node_sequences(
@@ -58,30 +65,87 @@ def node_sequences(
     criteria = _checked(criteria)
     if length < 1:
         raise InputError(f"length: got {length}, expected at least 1")
-    shape = (data.num_nodes, length)
-    graph = once(lambda: rank(adjacency(data.edge_index, data.num_nodes)))
-    x = once(lambda: features(data))
-
-    def sort(criterion: str) -> np.ndarray:
-        with progress_bar(f"Sorting nodes by {criterion}", data.num_nodes, progress) as advance:
-            if criterion == "bfs":
-                return bfs_sequences(graph(), length, advance)
-            if criterion == "ppr":
-                return ppr_sequences(graph(), length, ppr_alpha, ppr_tolerance, advance)
-            return similarity_sequences(x(), length, advance)
-
-    def sort_once(criterion: str) -> np.ndarray:
-        settings = (criterion, *shape, *((ppr_alpha, ppr_tolerance) if criterion == "ppr" else ()))
-        decisive = x() if criterion == "similarity" else data.edge_index.cpu().numpy()
-        return cached(fingerprint(settings, decisive), shape, lambda: sort(criterion))
-
-    sequences = np.empty((len(criteria), *shape), dtype=np.int32)
+    shape = (len(criteria), data.num_nodes, length)
+    named = [criterion for criterion in criteria if isinstance(criterion, str)]
+    folder = cache_folder() if cache else None
+    made = sequence_rows(data, named, length, ppr_alpha, ppr_tolerance, folder)
+    rows = dict(zip(named, made, strict=True))
+    if folder and len(named) == len(criteria):
+        in_file = mapped_sequences(made, shape, folder, progress)
+        if in_file is not None:
+            return torch.from_numpy(in_file)
+    sequences = np.empty(shape, dtype=np.int32)
     for t, criterion in enumerate(criteria):
         if not isinstance(criterion, str):
             sequences[t] = own_sequences(criterion, data, length)
+        elif folder:
+            parts = blocks.through(rows[criterion], folder, progress=progress)
+            sequences[t] = np.concatenate([part for (part,) in parts])
         else:
-            sequences[t] = sort_once(criterion) if cache else sort(criterion)
+            one = rows[criterion]
+            with progress_bar(one.title, data.num_nodes, progress) as advance:
+                (sequences[t],) = one.make(0, data.num_nodes, advance)
     return torch.from_numpy(sequences)
+
+
+def sequence_rows(
+    data: Data,
+    criteria: Sequence[str],
+    length: int,
+    ppr_alpha: float,
+    ppr_tolerance: float,
+    folder: Path | None = None,
+) -> list[blocks.Rows]:
+    """The sequences of each criterion, yet to be made; arguments as in :func:`node_sequences`, but
+    for ``folder``, where they will be kept, if anywhere."""
+    graph = once(lambda: rank(adjacency(data.edge_index, data.num_nodes)))
+    x = once(lambda: features(data))
+    settings = {"ppr": (ppr_alpha, ppr_tolerance)}
+
+    def name(criterion: str) -> str:
+        decisive = x() if criterion == "similarity" else data.edge_index.cpu().numpy()
+        facts = (criterion, data.num_nodes, length, *settings.get(criterion, ()))
+        return f"{FOLDER}/{blocks.fingerprint(facts, decisive)}"
+
+    names = {c: "" if folder is None else name(c) for c in dict.fromkeys(criteria)}
+
+    @once
+    def unit() -> UnitRows:
+        kept = None if folder is None else folder / names["similarity"] / "centroids.npy"
+        return UnitRows(x(), kept)
+
+    def sort(criterion: str, bases: range, advance: blocks.Advance) -> np.ndarray:
+        if criterion == "bfs":
+            return bfs_sequences(graph(), length, advance, bases)
+        if criterion == "ppr":
+            return ppr_sequences(graph(), length, ppr_alpha, ppr_tolerance, advance, bases)
+        return similarity_sequences(unit(), length, advance, bases)
+
+    def rows(criterion: str) -> blocks.Rows:
+        def make(start: int, stop: int, advance: blocks.Advance) -> list[np.ndarray]:
+            return [sort(criterion, range(start, stop), advance)]
+
+        title = f"Sorting nodes by {criterion}"
+        return blocks.Rows(names[criterion], title, data.num_nodes, make)
+
+    return [rows(criterion) for criterion in criteria]
+
+
+def mapped_sequences(
+    rows: Sequence[blocks.Rows], shape: tuple[int, ...], folder: Path, progress: bool = False
+) -> np.ndarray | None:
+    """The sequences of several criteria in one file, int32 [T, N, L]; what is not in the blocks yet
+    is made. None if they are small, or the file cannot be written."""
+    if 4 * math.prod(shape) < MAPPED_BYTES:
+        return None
+    name = blocks.fingerprint(tuple(one.name for one in rows))
+
+    def parts() -> Iterator[np.ndarray]:
+        for one in rows:
+            for (part,) in blocks.through(one, folder, progress=progress):
+                yield part
+
+    return blocks.mapped(folder / FOLDER / f"{name}.npy", shape, np.int32, parts)
 
 
 class NodeSort(BaseTransform):

@@ -18,7 +18,7 @@ def ppr_sequences(
     alpha: float,
     tolerance: float,
     advance: Callable[[int], None],
-    bases: np.ndarray | None = None,
+    bases: range | np.ndarray | None = None,
 ) -> np.ndarray:
     r"""Each node's best nodes by personalized PageRank,
 
@@ -46,14 +46,13 @@ def ppr_sequences(
         int32 [N, L], padded with -1.
     """
     tolerance = max(tolerance, 1e-15)  # below, float64 has nothing left to push
-    if bases is None:
-        bases = np.arange(len(graph.nodes))
-    sequences = np.full((len(bases), length), -1, dtype=np.int32)
-    for start in range(0, len(bases), CHUNK):
+    ranks = graph.ranks if bases is None else graph.ranks[bases]
+    sequences = np.full((len(ranks), length), -1, dtype=np.int32)
+    for start in range(0, len(ranks), CHUNK):
         part = slice(start, start + CHUNK)
-        ranks = graph.ranks[bases[part]]
-        threads.run(_sort_nodes, len(ranks), graph, ranks, alpha, tolerance, sequences[part])
-        advance(len(ranks))
+        own = ranks[part]
+        threads.run(_sort_nodes, len(own), graph, own, alpha, tolerance, sequences[part])
+        advance(len(own))
     return sequences
 
 

@@ -1,6 +1,7 @@
 """Sequences by similarity of features."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse
@@ -23,8 +24,31 @@ UNIT = 2.0**26
 GRID = 2.0**20
 
 
+class UnitRows:
+    """Features whose rows are scaled to length 1, ready to be compared.
+
+    Args:
+        x: features [N, F], dense or sparse, finite.
+        kept: file for what an index learns of them, where one is used.
+    """
+
+    def __init__(self, x: np.ndarray | scipy.sparse.csr_array, kept: Path | None = None) -> None:
+        self.num_nodes = x.shape[0]
+        self.is_dense = isinstance(x, np.ndarray)
+        if self.is_dense:
+            self.dense = _unit_rows(x)
+            self.index = None
+            if self.num_nodes > EXACT_NODES:
+                self.index = RowIndex((self.dense / UNIT).astype(np.float32), kept)
+        else:
+            rows = _sparse_unit_rows(x)
+            columns = rows.tocsc()
+            self.by_row = (rows.indptr, rows.indices, rows.data)
+            self.by_column = (columns.indptr, columns.indices, columns.data)
+
+
 def similarity_sequences(
-    x: np.ndarray | scipy.sparse.csr_array, length: int, advance: Callable[[int], None]
+    rows: UnitRows, length: int, advance: Callable[[int], None], bases: range | None = None
 ) -> np.ndarray:
     r"""Each node's most similar nodes by the cosine of their features,
 
@@ -36,36 +60,31 @@ def similarity_sequences(
     are all zero is alone in its sequence.
 
     Args:
-        x: features [N, F], dense or sparse, finite.
+        rows: the features.
         length: nodes kept, L.
         advance: called with the number of base nodes done since the last call.
+        bases: ids of the base nodes, by default all N.
 
     Returns:
         int32 [N, L], padded with -1. Exact, except for more than ``EXACT_NODES`` nodes with dense
         features, where an index finds nearly all of the most similar nodes if features form groups.
     """
-    num_nodes = x.shape[0]
-    sequences = np.full((num_nodes, length), -1, dtype=np.int32)
-    is_dense = isinstance(x, np.ndarray)
-    if is_dense:
-        unit = _unit_rows(x)
-        index = None if num_nodes <= EXACT_NODES else RowIndex((unit / UNIT).astype(np.float32))
-    else:
-        rows = _sparse_unit_rows(x)
-        columns = rows.tocsc()
-        by_row = (rows.indptr, rows.indices, rows.data)
-        by_column = (columns.indptr, columns.indices, columns.data)
-    for start in range(0, num_nodes, CHUNK):
-        part = sequences[start : start + CHUNK]
-        if not is_dense:
-            threads.run(_sort_by_sparse_product, len(part), by_row, by_column, start, part)
-        elif index is None:
-            products = torch.from_numpy(unit[start : start + CHUNK]) @ torch.from_numpy(unit).T
+    bases = range(rows.num_nodes) if bases is None else bases
+    sequences = np.full((len(bases), length), -1, dtype=np.int32)
+    for at in range(0, len(bases), CHUNK):
+        part = sequences[at : at + CHUNK]
+        start = bases[at]
+        if not rows.is_dense:
+            by = (rows.by_row, rows.by_column)
+            threads.run(_sort_by_sparse_product, len(part), *by, start, part)
+        elif rows.index is None:
+            unit = torch.from_numpy(rows.dense)
+            products = unit[start : start + len(part)] @ unit.T
             threads.run(_sort_by_product, len(part), products.numpy(), start, part)
         else:
             # A few more than needed: the index knows neither ties nor the rounding.
-            candidates = index.nearest(start, start + len(part), length + 8)
-            threads.run(_sort_candidates, len(part), unit, candidates, start, part)
+            candidates = rows.index.nearest(start, start + len(part), length + 8)
+            threads.run(_sort_candidates, len(part), rows.dense, candidates, start, part)
         advance(len(part))
     return sequences
 

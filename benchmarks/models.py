@@ -1,0 +1,154 @@
+"""The models that are measured side by side, and what each takes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GAT, GCN, GraphSAGE, Polynormer, SGFormer, TransformerConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import degree, to_torch_csr_tensor
+
+from dgt.config import Config
+from dgt.nn import build
+from dgt.prepare import prepare
+
+CHANNELS = 64
+HEADS = 4
+# Full attention takes time that grows with the square of the nodes.
+FULL_NODES = 30_000
+
+# Each in the forms that it has: PyG's edge_index, a CSR adjacency of torch.sparse, or its own.
+FORMS = {
+    "dgt": ("own",),
+    "dgt-light": ("own",),
+    "gcn": ("edges", "csr"),
+    "sage": ("edges", "csr"),
+    "gat": ("edges",),
+    "transformer-conv": ("edges",),
+    "sgformer": ("edges", "csr"),
+    "polynormer": ("edges",),
+    "full-attention": ("own",),
+}
+
+Setup = tuple[nn.Module, dict[str, Any]]
+
+
+def setup(model: str, form: str, data: Data, config: Config) -> Setup:
+    """The model, of two layers unless it is made otherwise, and its arguments by name."""
+    if model in ("dgt", "dgt-light"):
+        config = config.replace(model=model)
+        inputs = prepare(data, config)
+        encoding = inputs["encoding"]
+        assert encoding is not None
+        return build(config, data.num_features, _classes(data), encoding.size(1)), inputs
+    return _PEERS[model](data, form)
+
+
+def _classes(data: Data) -> int:
+    return int(data.y.max()) + 1
+
+
+def _csr(data: Data, edge_index: Tensor, weights: Tensor) -> Tensor:
+    return to_torch_csr_tensor(edge_index, weights, size=(data.num_nodes, data.num_nodes))
+
+
+def _gcn(data: Data, form: str) -> Setup:
+    csr = form == "csr"
+    model = GCN(
+        data.num_features,
+        CHANNELS,
+        2,
+        _classes(data),
+        dropout=0.5,
+        cached=not csr,
+        normalize=not csr,
+    )
+    edges = data.edge_index
+    if csr:
+        edges = _csr(data, *gcn_norm(edges, num_nodes=data.num_nodes))
+    return model, {"x": data.x, "edge_index": edges}
+
+
+def _sage(data: Data, form: str) -> Setup:
+    csr = form == "csr"
+    # A mean over neighbours is a sum with weights, which torch.sparse has.
+    aggregation = "sum" if csr else "mean"
+    model = GraphSAGE(data.num_features, CHANNELS, 2, _classes(data), dropout=0.5, aggr=aggregation)
+    edges = data.edge_index
+    if csr:
+        weights = 1 / degree(edges[0], data.num_nodes)[edges[0]]
+        edges = _csr(data, edges, weights)
+    return model, {"x": data.x, "edge_index": edges}
+
+
+def _gat(data: Data, form: str) -> Setup:
+    model = GAT(data.num_features, CHANNELS, 2, _classes(data), dropout=0.5, heads=HEADS)
+    return model, {"x": data.x, "edge_index": data.edge_index}
+
+
+def _transformer_conv(data: Data, form: str) -> Setup:
+    return TransformerConvs(data.num_features, _classes(data)), {
+        "x": data.x,
+        "edge_index": data.edge_index,
+    }
+
+
+def _sgformer(data: Data, form: str) -> Setup:
+    edges = data.edge_index
+    if form == "csr":
+        edges = _csr(data, edges, torch.ones(edges.size(1)))
+    model = SGFormer(data.num_features, CHANNELS, _classes(data))
+    batch = torch.zeros(data.num_nodes, dtype=torch.long)
+    return model, {"x": data.x, "edge_index": edges, "batch": batch}
+
+
+def _polynormer(data: Data, form: str) -> Setup:
+    model = Polynormer(data.num_features, CHANNELS, _classes(data))
+    model._global = True  # the whole model, as after its first, local epochs
+    batch = torch.zeros(data.num_nodes, dtype=torch.long)
+    return model, {"x": data.x, "edge_index": data.edge_index, "batch": batch}
+
+
+def _full_attention(data: Data, form: str) -> Setup:
+    return FullAttention(data.num_features, _classes(data)), {"x": data.x}
+
+
+_PEERS: dict[str, Callable[[Data, str], Setup]] = {
+    "gcn": _gcn,
+    "sage": _sage,
+    "gat": _gat,
+    "transformer-conv": _transformer_conv,
+    "sgformer": _sgformer,
+    "polynormer": _polynormer,
+    "full-attention": _full_attention,
+}
+
+
+class TransformerConvs(nn.Module):
+    """Two layers of PyG's TransformerConv: attention over neighbours."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.first = TransformerConv(in_channels, CHANNELS // HEADS, heads=HEADS)
+        self.last = TransformerConv(CHANNELS, out_channels)
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.last(self.dropout(self.first(x, edge_index).relu()), edge_index)
+
+
+class FullAttention(nn.Module):
+    """One block of PyTorch's own Transformer over all nodes."""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(in_channels, CHANNELS)
+        self.block = nn.TransformerEncoderLayer(
+            CHANNELS, HEADS, CHANNELS, dropout=0.0, batch_first=True, norm_first=True
+        )
+        self.last = nn.Linear(CHANNELS, out_channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.last(self.block(self.first(x)[None])[0])

@@ -1,0 +1,197 @@
+"""DGT and its peers on the same synthetic graphs: seconds a step, seconds to prepare, memory.
+
+The graphs have 10,000 to a million nodes with ten edges each, and the sizes of ogbn-arxiv,
+twitch-gamers and Reddit. A step is a forward pass over the whole graph, cross-entropy on the
+training nodes (48 per cent), a backward pass and Adam, as in ``dgt train``; DGT has its default
+settings, and its last block works for the training nodes only. Each model runs in each form that
+it has (``edge_index``, a CSR adjacency of ``torch.sparse``), and its fastest form counts; a form
+that does not fit into memory is left out. Every measurement has a process of its own, and its
+memory is the most that the process held during a step, graph and inputs included.
+
+A finished measurement is a line in ``OUT/measurements.jsonl`` and is not done again: after Ctrl-C
+or a crash, the same command goes on. ``OUT`` also gets ``peers.md`` and ``peers.png``.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import resource
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+
+import summary
+from dgt.config import Config
+from dgt.datasets import load
+from dgt.prepare import precompute
+from dgt.splits import random_split
+from measure import in_own_process, measure, memory, reset_peak
+from models import FORMS, FULL_NODES, setup
+
+SWEEP = {"10k": 10_000, "30k": 30_000, "100k": 100_000, "300k": 300_000, "1M": 1_000_000}
+SIZES = {
+    **{
+        name: f"synthetic:nodes={nodes},edges={10 * nodes},features=128,classes=40"
+        for name, nodes in SWEEP.items()
+    },
+    **{name: f"synthetic:{name}" for name in ("arxiv", "twitch", "reddit")},
+}
+PREPARED = ("dgt", "dgt-light")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--models", nargs="+", choices=FORMS, default=list(FORMS))
+    parser.add_argument("--length", type=int, default=Config().sequences.length)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--most-seconds", type=float, default=120.0, help="for a model's rounds")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--memory", type=float, default=_free_gigabytes(), help="at most, in GB")
+    parser.add_argument("--out", type=Path, default=Path("peers"))
+    parser.add_argument("--show", action="store_true", help="measure nothing")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args()
+
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    record = arguments.out / "measurements.jsonl"
+    found = {key(row): row for row in _lines(record)}
+    asked = list(tasks(arguments))
+    console = Console(stderr=True)
+    for done, task in enumerate(asked, start=1):
+        if key(task) in found or arguments.show:
+            continue
+        row = {**task, **attempt(task, arguments), **where()}
+        with open(record, "a") as file:
+            file.write(json.dumps(row) + "\n")
+        found[key(task)] = row
+        said = row.get("failed") or f"{row['seconds']:.2f} s, {row['peak_bytes'] / 1e9:.1f} GB"
+        console.print(
+            f"{done}/{len(asked)} {task['model']}, {task['form']}, {task['size']}: {said}"
+        )
+    rows = [found[key(task)] for task in asked if key(task) in found]
+    results = summary.summarise(rows, SWEEP)
+    summary.write(arguments.out, rows, results)
+    if arguments.json:
+        print(json.dumps({"measurements": rows, **results}, indent=2))
+    else:
+        summary.show(rows, results)
+
+
+def tasks(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """What is to be measured, small graphs first."""
+    for size in (size for size in SIZES if size in arguments.sizes):
+        for model in arguments.models:
+            if model == "full-attention" and SWEEP.get(size, FULL_NODES + 1) > FULL_NODES:
+                continue
+            settings = {"size": size, "length": arguments.length, "threads": arguments.threads}
+            if model in PREPARED:
+                yield {"model": model, "form": "prepare", **settings}
+            for form in FORMS[model]:
+                yield {"model": model, "form": form, **settings}
+
+
+def key(task: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(task[name] for name in ("model", "form", "size", "length", "threads"))
+
+
+def attempt(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    try:
+        work = prepared if task["form"] == "prepare" else one
+        return in_own_process(work, task, arguments)
+    except (MemoryError, RuntimeError) as error:
+        # torch reports a failed allocation as a RuntimeError; BrokenProcessPool is one as well.
+        return {"failed": f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"}
+
+
+def prepared(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Node sequences and Katz columns, from nothing."""
+    _limit(arguments)
+    folder = cache(task, arguments)
+    shutil.rmtree(folder, ignore_errors=True)
+    # What is compiled on first use is compiled before.
+    config = Config().replace(model=task["model"], length=task["length"])
+    precompute(load("synthetic:nodes=600,edges=3000"), config, folder / "warm-up")
+    shutil.rmtree(folder)
+    data = load(SIZES[task["size"]])
+
+    reset_peak()
+    start = time.perf_counter()
+    precompute(data, config, folder, progress=True)
+    seconds = time.perf_counter() - start
+    return {"nodes": data.num_nodes, "seconds": seconds, "peak_bytes": memory("VmHWM")}
+
+
+def one(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    _limit(arguments)
+    os.environ["DGT_CACHE"] = str(cache(task, arguments))
+    torch.manual_seed(0)
+    data = load(SIZES[task["size"]])
+    train = random_split(data.y, 0)[0].nonzero().squeeze(1)
+    start = time.perf_counter()
+    model, inputs = setup(
+        task["model"], task["form"], data, Config().replace(length=task["length"])
+    )
+    seconds = time.perf_counter() - start
+    y, nodes, edges = data.y[train], data.num_nodes, data.edge_index.size(1) // 2
+    del data
+    own = {"nodes": train} if task["model"] in PREPARED else {}
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        logits = model(**inputs, **own)
+        F.cross_entropy(logits if own else logits[train], y).backward()
+        optimizer.step()
+
+    found = measure(step, arguments.rounds, arguments.threads, arguments.most_seconds)
+    return {"nodes": nodes, "edges": edges, "setup_seconds": seconds, **found}
+
+
+def cache(task: dict[str, Any], arguments: argparse.Namespace) -> Path:
+    return arguments.out / "cache" / f"{task['size']}-{task['model']}-{task['length']}"
+
+
+def where() -> dict[str, str]:
+    with open("/proc/cpuinfo") as file:
+        names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+    return {
+        "machine": names[0] if names else platform.machine(),
+        "date": datetime.date.today().isoformat(),
+        "torch": torch.__version__,
+    }
+
+
+def _limit(arguments: argparse.Namespace) -> None:
+    """Lets an allocation fail where otherwise the system would start to kill processes."""
+    torch.set_num_threads(arguments.threads)
+    most = int(arguments.memory * 1e9)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def _free_gigabytes() -> float:
+    with open("/proc/meminfo") as file:
+        (free,) = (int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
+    return round(0.9 * free * 1024 / 1e9, 1)
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    # A line that was cut off by a crash is measured again.
+    whole = path.read_text().rpartition("\n")[0]
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""From measurements of peers to slopes, ratios, a table and a plot."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+Row = dict[str, Any]
+# Largest share of a peer's time, or memory, by size: what the project sets out to reach.
+TIME_BARS = {
+    "twitch": {("dgt", "gcn"): 0.6, ("dgt-light", "gcn"): 0.25, ("dgt", "sgformer"): 0.2,
+               ("dgt", "polynormer"): 0.2},
+    "arxiv": {("dgt", "gcn"): 1.2, ("dgt", "sgformer"): 0.35},
+}  # fmt: skip
+TIME_BARS["reddit"] = TIME_BARS["twitch"]
+MEMORY_BARS = {size: {("dgt", "gcn"): 1.0} for size in ("twitch", "reddit")}
+SLOPE_BAR = 1.08
+FLAT_BAR = 1.15
+FLAT_NODES = 100_000
+
+
+def fastest(rows: list[Row]) -> dict[tuple[str, str], Row]:
+    """Of each model and size, the form with the fastest step."""
+    best: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        if row["form"] == "prepare" or "failed" in row:
+            continue
+        place = (row["model"], row["size"])
+        if place not in best or row["seconds"] < best[place]["seconds"]:
+            best[place] = row
+    return best
+
+
+def summarise(rows: list[Row], sweep: dict[str, int]) -> dict[str, Any]:
+    """Slopes over the sweep of sizes, memory per node, and ratios beside what they should be."""
+    best = fastest(rows)
+    models = list(dict.fromkeys(model for model, _ in best))
+    slopes, flatness = {}, {}
+    for model in models:
+        own = [best[model, size] for size in sweep if (model, size) in best]
+        if len(own) > 1:
+            nodes, seconds = (np.log([row[name] for row in own]) for name in ("nodes", "seconds"))
+            slopes[model] = float(np.polyfit(nodes, seconds, 1)[0])
+        large = [row["peak_bytes"] / row["nodes"] for row in own if row["nodes"] >= FLAT_NODES]
+        if len(large) > 1:
+            flatness[model] = max(large) / min(large)
+    checks = []
+    if "dgt" in slopes:
+        checks.append(_check("slope of dgt's time", slopes["dgt"], SLOPE_BAR))
+    if "dgt" in flatness:
+        checks.append(_check("largest to least memory a node of dgt", flatness["dgt"], FLAT_BAR))
+    for name, bars, field in (
+        ("time", TIME_BARS, "seconds"),
+        ("memory", MEMORY_BARS, "peak_bytes"),
+    ):
+        for size, pairs in bars.items():
+            for (model, peer), bar in pairs.items():
+                if (model, size) in best and (peer, size) in best:
+                    ratio = best[model, size][field] / best[peer, size][field]
+                    checks.append(_check(f"{name} of {model} to {peer}, {size}", ratio, bar))
+    return {"slopes": slopes, "memory_per_node_spread": flatness, "checks": checks}
+
+
+def _check(name: str, value: float, bar: float) -> dict[str, Any]:
+    return {"name": name, "value": value, "at_most": bar, "met": value <= bar}
+
+
+def cells(rows: list[Row]) -> tuple[list[str], list[list[str]]]:
+    """The table's header and rows: for each model its fastest form, and each other that failed."""
+    preparing = {(r["model"], r["size"]): r for r in rows if r["form"] == "prepare"}
+    header = ["graph", "model", "form", "seconds a step", "seconds to prepare", "peak memory"]
+    best, lines = fastest(rows), []
+    for (model, size), row in best.items():
+        prepare = preparing.get((model, size), {}).get("seconds", row["setup_seconds"])
+        memory = f"{row['peak_bytes'] / 1e9:.2f} GB"
+        lines.append([size, model, row["form"], f"{row['seconds']:.3g}", f"{prepare:.3g}", memory])
+    for row in rows:
+        if "failed" in row and (row["model"], row["size"]) not in best:
+            lines.append([row["size"], row["model"], row["form"], "failed", "–", "–"])
+    return header, lines
+
+
+def show(rows: list[Row], results: dict[str, Any]) -> None:
+    header, lines = cells(rows)
+    table = Table(*header)
+    for line in lines:
+        table.add_row(*line)
+    console = Console()
+    console.print(table)
+    for model, slope in results["slopes"].items():
+        spread = results["memory_per_node_spread"].get(model)
+        more = "" if spread is None else f", memory a node within a factor of {spread:.2f}"
+        console.print(f"{model}: time grows as N^{slope:.2f}{more}")
+    for check in results["checks"]:
+        sign = "met" if check["met"] else "NOT MET"
+        console.print(f"{check['name']}: {check['value']:.2f}, at most {check['at_most']}: {sign}")
+
+
+def write(folder: Path, rows: list[Row], results: dict[str, Any]) -> None:
+    """``peers.md`` and, where matplotlib is installed, ``peers.png``."""
+    header, lines = cells(rows)
+    text = ["| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *lines]]
+    text += ["", *(f"- {model}: N^{slope:.2f}" for model, slope in results["slopes"].items())]
+    made = sorted({(row["date"], row["machine"], row["threads"]) for row in rows})
+    text += ["", *(f"{date}, {machine}, {threads} threads." for date, machine, threads in made)]
+    (folder / "peers.md").write_text("\n".join(text) + "\n")
+    try:
+        import matplotlib
+    except ImportError:
+        Console(stderr=True).print("no plot: matplotlib is not installed")
+        return
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    best = fastest(rows)
+    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    for model in dict.fromkeys(model for model, _ in best):
+        # The sweep alone: the other sizes have more edges a node.
+        own = [r for (m, _), r in best.items() if m == model and r["edges"] == 10 * r["nodes"]]
+        own.sort(key=lambda row: row["nodes"])
+        nodes = [row["nodes"] for row in own]
+        axes[0].loglog(nodes, [row["seconds"] for row in own], marker="o", label=model)
+        axes[1].loglog(nodes, [row["peak_bytes"] / 1e9 for row in own], marker="o", label=model)
+    for axis, name in zip(axes, ("seconds a step", "peak memory, GB"), strict=True):
+        axis.set_xlabel("nodes N")
+        axis.set_ylabel(name)
+        axis.grid(alpha=0.3)
+    axes[0].legend(fontsize="small")
+    figure.savefig(folder / "peers.png", dpi=150)
+    pyplot.close(figure)
