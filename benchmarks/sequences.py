@@ -82,7 +82,7 @@ def measure_ppr(data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
 
     def ours(bases: np.ndarray) -> np.ndarray:
         graph = rank(adjacency(data.edge_index, data.num_nodes))
-        return ppr_sequences(graph, length, alpha, tolerance, lambda done: None, bases)
+        return ppr_sequences(graph, length, alpha, tolerance, lambda done: None, bases)[0]
 
     def pyg(bases: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         target = torch.from_numpy(bases)

@@ -22,6 +22,9 @@ class SequenceConfig:
     dgt-light."""
     length: int = 16
     """Nodes kept of each sequence (L), the base node first."""
+    spacing: Literal["rank", "score"] = "rank"
+    """rank: each node of a sequence takes one position; score: a share of the positions in
+    proportion to its score, so that keys find the important nodes more often."""
     ppr_alpha: float = 0.15
     """Teleport probability of the personalized PageRank."""
     ppr_tolerance: float = 1e-5

@@ -45,6 +45,7 @@ def prepare(
         length=config.sequences.length,
         ppr_alpha=config.sequences.ppr_alpha,
         ppr_tolerance=config.sequences.ppr_tolerance,
+        spacing=config.sequences.spacing,
         progress=progress,
         cache=True,
     )
@@ -86,6 +87,7 @@ def precompute(
         settings.length,
         settings.ppr_alpha,
         settings.ppr_tolerance,
+        settings.spacing,
         folder,
     )
     rows = list(sequences)

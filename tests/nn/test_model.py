@@ -30,7 +30,7 @@ def test_attention_equals_the_equation_written_out():
     D = C // M
     expected = torch.zeros(N, C)
     for q in range(N):
-        offset, a = dga.query(z[q]).view(2, T, M, K)
+        offset, a = dga.query(z[q]).view(2, T, M, K) + dga.start
         a = a.softmax(-1)
         for t in range(T):
             nodes = [v for v in sequences[t, q].tolist() if v >= 0]
@@ -49,8 +49,8 @@ def test_attention_equals_the_equation_written_out():
 def test_keys_start_spread_over_the_sequence_and_equally_attended():
     dga = DeformableGraphAttention(8, criteria=2, heads=2, keys=4)
     offsets, attention = interpolation.sample(dga.queries(torch.randn(5, 8)))
-    spread = (torch.arange(8) + 0.5) / 8
-    torch.testing.assert_close(offsets, spread.view(1, 1, 2, 4).expand(5, 2, 2, 4))
+    spread = (torch.tensor([[0, 2, 4, 6], [1, 3, 5, 7]]) + 0.5) / 8
+    torch.testing.assert_close(offsets, spread.expand(5, 2, 2, 4))
     torch.testing.assert_close(attention, torch.full((5, 2, 2, 4), 0.25))
 
 

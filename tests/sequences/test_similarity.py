@@ -31,14 +31,14 @@ def test_dense_and_sparse_order_is_by_cosine_and_id(data: Data, length: int) -> 
     x = data.x.numpy()
     truth = by_scikit_learn(x, length)
     for form in (x, scipy.sparse.csr_array(x)):
-        sequences = similarity_sequences(UnitRows(form), length, lambda done: None)
+        sequences, _ = similarity_sequences(UnitRows(form), length, lambda done: None)
         assert sequences.shape == (len(x), length)
         assert [valid(torch.from_numpy(row)) for row in sequences] == truth
 
 
 def test_real_valued_features() -> None:
     x = np.random.default_rng(0).normal(size=(700, 20)).astype(np.float32)
-    sequences = similarity_sequences(UnitRows(x), 32, lambda done: None)
+    sequences, _ = similarity_sequences(UnitRows(x), 32, lambda done: None)
     cosine = cosine_similarity(x.astype(np.float64))
     for base, row in enumerate(sequences):
         assert row[0] == base
@@ -51,7 +51,7 @@ def test_equal_rows_and_multiples_tie_by_id() -> None:
     row = np.array([0.1, 0.7, 0.3, 1.3])
     x = np.stack([row, 3 * row, row, 1e30 * row, 1e-30 * row, row / 7])
     for form in (x, scipy.sparse.csr_array(x)):
-        sequences = similarity_sequences(UnitRows(form), 6, lambda done: None)
+        sequences, _ = similarity_sequences(UnitRows(form), 6, lambda done: None)
         for base in range(6):
             rest = [node for node in range(6) if node != base]
             assert sequences[base].tolist() == [base, *rest]
@@ -87,9 +87,9 @@ def clustered(nodes: int = 4000, features: int = 32) -> np.ndarray:
 
 def test_index_finds_nearly_what_the_product_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     x = clustered()
-    exact = similarity_sequences(UnitRows(x), 32, lambda done: None)
+    exact, _ = similarity_sequences(UnitRows(x), 32, lambda done: None)
     monkeypatch.setattr(dgt.sequences.similarity, "EXACT_NODES", 1000)
-    near = similarity_sequences(UnitRows(x), 32, lambda done: None)
+    near, _ = similarity_sequences(UnitRows(x), 32, lambda done: None)
     assert (near[:, 0] == np.arange(len(x))).all()
     found = [len(np.intersect1d(a, b)) for a, b in zip(exact, near, strict=True)]
     assert np.mean(found) / 32 >= 0.99

@@ -57,18 +57,25 @@ class DeformableGraphAttention(nn.Module):
         self.values = Linear(channels, criteria * channels, bias=False)
         self.query = Linear(channels, 2 * criteria * heads * keys)
         self.out = Linear(criteria * channels, channels, bias=False)
+        self.register_buffer("start", self._start(), persistent=False)
         self.reset_parameters()
 
+    def _start(self) -> Tensor:
+        """The queries of weights that are zero, to which weight decay therefore leads back: keys
+        equally attended and spread evenly over the sequence, those of each head over all of it.
+        Shape: ``(2, T, M, K)``."""
+        count = self.heads * self.keys
+        share = ((torch.arange(count) + 0.5) / count).view(self.keys, self.heads).T
+        start = torch.zeros(2, self.criteria, self.heads, self.keys)
+        start[0] = torch.logit(share)
+        return start
+
     def reset_parameters(self) -> None:
-        """Values and output as in a Transformer; keys spread evenly over the sequence, the same
-        for every node, and equally attended."""
+        """Values and output as in a Transformer; keys as in ``start``."""
         for linear in (self.values, self.out):
             nn.init.xavier_uniform_(linear.weight)
         nn.init.zeros_(self.query.weight)
         nn.init.zeros_(self.query.bias)
-        share = (torch.arange(self.heads * self.keys) + 0.5) / (self.heads * self.keys)
-        with torch.no_grad():
-            self.query.bias.view(2, self.criteria, -1)[0] = torch.logit(share)
 
     def forward(self, z: Tensor, sequences: Tensor, nodes: Tensor | None = None) -> Tensor:
         """
@@ -96,7 +103,8 @@ class DeformableGraphAttention(nn.Module):
     def queries(self, z: Tensor) -> Tensor:
         """The numbers from which :func:`dgt.nn.interpolation.sample` makes the keys' offsets and
         attention. Shape: ``(N, 2, T, M, K)``."""
-        return self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
+        learned = self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
+        return learned + self.start
 
     def weights(self, z: Tensor, sequences: Tensor) -> Tensor:
         r"""The attention on each position of each node's sequences,

@@ -16,8 +16,10 @@ def bfs_sequences(
     length: int,
     advance: Callable[[int], None],
     bases: range | np.ndarray | None = None,
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     """Each node's nearest nodes: by hop, inside a hop by descending degree, then by id.
+
+    A hop's nodes share a score of 1/2 for each edge on the way to them.
 
     Args:
         graph: the graph.
@@ -26,19 +28,20 @@ def bfs_sequences(
         bases: ids of the base nodes, by default all N.
 
     Returns:
-        int32 [N, L], padded with -1.
+        The nodes, int32 [N, L], padded with -1, and their scores, float32 [N, L].
     """
     ranks = graph.ranks if bases is None else graph.ranks[bases]
     sequences = np.full((len(ranks), length), -1, dtype=np.int32)
+    scores = np.zeros((len(ranks), length), dtype=np.float32)
     for start in range(0, len(ranks), CHUNK):
         part = slice(start, start + CHUNK)
-        threads.run(_search, len(ranks[part]), graph, ranks[part], sequences[part])
+        threads.run(_search, len(ranks[part]), graph, ranks[part], sequences[part], scores[part])
         advance(len(ranks[part]))
-    return sequences
+    return sequences, scores
 
 
 @njit(cache=True, nogil=True)
-def _search(thread, threads, graph, bases, sequences):  # type: ignore[no-untyped-def]
+def _search(thread, threads, graph, bases, sequences, scores):  # type: ignore[no-untyped-def]
     indptr, indices = graph.indptr, graph.indices
     length = sequences.shape[1]
     # By whom each node was last met: no reset between base nodes.
@@ -48,6 +51,7 @@ def _search(thread, threads, graph, bases, sequences):  # type: ignore[no-untype
         base = bases[b]
         met_by[base] = base
         found[0] = base
+        scores[b, 0] = share = 1.0
         hop_start, hop_stop = 0, 1
         while hop_start < hop_stop < length:
             filled = hop_stop
@@ -67,5 +71,8 @@ def _search(thread, threads, graph, bases, sequences):  # type: ignore[no-untype
                     found[place] = neighbour
                     filled = min(filled + 1, length)
             hop_start, hop_stop = hop_stop, filled
+            share /= 2
+            for i in range(hop_start, hop_stop):
+                scores[b, i] = share / (hop_stop - hop_start)
         for i in range(hop_stop):
             sequences[b, i] = graph.nodes[found[i]]

@@ -23,6 +23,7 @@ from dgt.sequences.own import own_sequences
 from dgt.sequences.ppr import ppr_sequences
 from dgt.sequences.ranked import rank
 from dgt.sequences.similarity import UnitRows, similarity_sequences
+from dgt.sequences.spacing import space_by_score
 
 Criterion = str | Callable[[Data, int], Any]
 
@@ -37,6 +38,7 @@ def node_sequences(
     length: int = SequenceConfig.length,
     ppr_alpha: float = SequenceConfig.ppr_alpha,
     ppr_tolerance: float = SequenceConfig.ppr_tolerance,
+    spacing: str = SequenceConfig.spacing,
     progress: bool = False,
     cache: bool = False,
 ) -> Tensor:
@@ -56,6 +58,8 @@ def node_sequences(
         length: nodes kept, L.
         ppr_alpha: teleport probability of the personalized PageRank.
         ppr_tolerance: mass for each edge at which its push stops; smaller is more exact and slower.
+        spacing: with ``"score"``, a node takes a share of the L positions in proportion to its
+            score, as in :func:`dgt.sequences.spacing.space_by_score`; with ``"rank"``, one.
         progress: show a progress bar where this takes more than a moment.
         cache: keep the sequences of the named criteria on disk, and take them from there.
 
@@ -68,7 +72,7 @@ def node_sequences(
     shape = (len(criteria), data.num_nodes, length)
     named = [criterion for criterion in criteria if isinstance(criterion, str)]
     folder = cache_folder() if cache else None
-    made = sequence_rows(data, named, length, ppr_alpha, ppr_tolerance, folder)
+    made = sequence_rows(data, named, length, ppr_alpha, ppr_tolerance, spacing, folder)
     rows = dict(zip(named, made, strict=True))
     if folder and len(named) == len(criteria):
         in_file = mapped_sequences(made, shape, folder, progress)
@@ -94,6 +98,7 @@ def sequence_rows(
     length: int,
     ppr_alpha: float,
     ppr_tolerance: float,
+    spacing: str,
     folder: Path | None = None,
 ) -> list[blocks.Rows]:
     """The sequences of each criterion, yet to be made; arguments as in :func:`node_sequences`, but
@@ -104,7 +109,7 @@ def sequence_rows(
 
     def name(criterion: str) -> str:
         decisive = x() if criterion == "similarity" else data.edge_index.cpu().numpy()
-        facts = (criterion, data.num_nodes, length, *settings.get(criterion, ()))
+        facts = (criterion, spacing, data.num_nodes, length, *settings.get(criterion, ()))
         return f"{FOLDER}/{blocks.fingerprint(facts, decisive)}"
 
     names = {c: "" if folder is None else name(c) for c in dict.fromkeys(criteria)}
@@ -114,7 +119,9 @@ def sequence_rows(
         kept = None if folder is None else folder / names["similarity"] / "centroids.npy"
         return UnitRows(x(), kept)
 
-    def sort(criterion: str, bases: range, advance: blocks.Advance) -> np.ndarray:
+    def sort(
+        criterion: str, bases: range, advance: blocks.Advance
+    ) -> tuple[np.ndarray, np.ndarray]:
         if criterion == "bfs":
             return bfs_sequences(graph(), length, advance, bases)
         if criterion == "ppr":
@@ -123,7 +130,8 @@ def sequence_rows(
 
     def rows(criterion: str) -> blocks.Rows:
         def make(start: int, stop: int, advance: blocks.Advance) -> list[np.ndarray]:
-            return [sort(criterion, range(start, stop), advance)]
+            sequences, scores = sort(criterion, range(start, stop), advance)
+            return [space_by_score(sequences, scores) if spacing == "score" else sequences]
 
         title = f"Sorting nodes by {criterion}"
         return blocks.Rows(names[criterion], title, data.num_nodes, make)
@@ -156,6 +164,7 @@ class NodeSort(BaseTransform):
         length: nodes kept, L.
         ppr_alpha: teleport probability of the personalized PageRank.
         ppr_tolerance: mass for each edge at which its push stops; smaller is more exact and slower.
+        spacing: ``"rank"`` or ``"score"``.
         progress: show a progress bar where this takes more than a moment.
         cache: keep the sequences of the named criteria on disk, and take them from there.
     """
@@ -166,6 +175,7 @@ class NodeSort(BaseTransform):
         length: int = SequenceConfig.length,
         ppr_alpha: float = SequenceConfig.ppr_alpha,
         ppr_tolerance: float = SequenceConfig.ppr_tolerance,
+        spacing: str = SequenceConfig.spacing,
         progress: bool = False,
         cache: bool = False,
     ) -> None:
@@ -173,6 +183,7 @@ class NodeSort(BaseTransform):
         self.length = length
         self.ppr_alpha = ppr_alpha
         self.ppr_tolerance = ppr_tolerance
+        self.spacing = spacing
         self.progress = progress
         self.cache = cache
 
@@ -183,6 +194,7 @@ class NodeSort(BaseTransform):
             self.length,
             self.ppr_alpha,
             self.ppr_tolerance,
+            self.spacing,
             self.progress,
             self.cache,
         )
@@ -193,7 +205,8 @@ class NodeSort(BaseTransform):
         names = ", ".join(_name(criterion) for criterion in self.criteria)
         return (
             f"{type(self).__name__}([{names}], length={self.length}, "
-            f"ppr_alpha={self.ppr_alpha}, ppr_tolerance={self.ppr_tolerance})"
+            f"ppr_alpha={self.ppr_alpha}, ppr_tolerance={self.ppr_tolerance}, "
+            f"spacing={self.spacing!r})"
         )
 
 

@@ -19,7 +19,7 @@ def ppr_sequences(
     tolerance: float,
     advance: Callable[[int], None],
     bases: range | np.ndarray | None = None,
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Each node's best nodes by personalized PageRank,
 
     .. math::
@@ -43,22 +43,23 @@ def ppr_sequences(
         bases: ids of the base nodes, by default all N.
 
     Returns:
-        int32 [N, L], padded with -1.
+        The nodes, int32 [N, L], padded with -1, and their scores, float32 [N, L].
     """
     tolerance = max(tolerance, 1e-15)  # below, float64 has nothing left to push
     ranks = graph.ranks if bases is None else graph.ranks[bases]
     sequences = np.full((len(ranks), length), -1, dtype=np.int32)
+    scores = np.zeros((len(ranks), length), dtype=np.float32)
     for start in range(0, len(ranks), CHUNK):
         part = slice(start, start + CHUNK)
-        own = ranks[part]
-        threads.run(_sort_nodes, len(own), graph, own, alpha, tolerance, sequences[part])
+        own, out = ranks[part], (sequences[part], scores[part])
+        threads.run(_sort_nodes, len(own), graph, own, alpha, tolerance, *out)
         advance(len(own))
-    return sequences
+    return sequences, scores
 
 
 @njit(cache=True, nogil=True)
 def _sort_nodes(  # type: ignore[no-untyped-def]
-    thread, threads, graph, bases, alpha, tolerance, sequences
+    thread, threads, graph, bases, alpha, tolerance, sequences, sequence_scores
 ):
     indptr, indices, degrees = graph.indptr, graph.indices, graph.degrees
     num_nodes = len(degrees)
@@ -92,16 +93,21 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
                 filled = insert(near, near_scores, filled, node, per_edge * degrees[node])
 
         # The best of these, with the next step of what waits.
+        base_score = np.float32(alpha)  # at least
         kept = insert(best, best_scores, 0, graph.nodes[base], np.float32(np.inf))
         for i in range(filled):
             node = near[i]
-            if node != base:
-                step = 0.0
-                for e in range(indptr[node], indptr[node + 1]):
-                    step += residuals[indices[e]]
-                score = near_scores[i] + (1 - alpha) * step - alpha * per_edge * degrees[node]
+            step = 0.0
+            for e in range(indptr[node], indptr[node + 1]):
+                step += residuals[indices[e]]
+            score = near_scores[i] + (1 - alpha) * step - alpha * per_edge * degrees[node]
+            if node == base:
+                base_score = np.float32(score)
+            else:
                 kept = insert(best, best_scores, kept, graph.nodes[node], np.float32(score))
         sequences[b, :kept] = best[:kept]
+        sequence_scores[b, :kept] = best_scores[:kept]
+        sequence_scores[b, 0] = base_score
         for i in range(count):
             scores[touched[i]] = 0
             residuals[touched[i]] = 0

@@ -49,7 +49,7 @@ class UnitRows:
 
 def similarity_sequences(
     rows: UnitRows, length: int, advance: Callable[[int], None], bases: range | None = None
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Each node's most similar nodes by the cosine of their features,
 
     .. math::
@@ -66,27 +66,30 @@ def similarity_sequences(
         bases: ids of the base nodes, by default all N.
 
     Returns:
-        int32 [N, L], padded with -1. Exact, except for more than ``EXACT_NODES`` nodes with dense
-        features, where an index finds nearly all of the most similar nodes if features form groups.
+        The nodes, int32 [N, L], padded with -1, and their similarities, float32 [N, L]. Exact,
+        except for more than ``EXACT_NODES`` nodes with dense features, where an index finds nearly
+        all of the most similar nodes if features form groups.
     """
     bases = range(rows.num_nodes) if bases is None else bases
     sequences = np.full((len(bases), length), -1, dtype=np.int32)
+    scores = np.zeros((len(bases), length))
     for at in range(0, len(bases), CHUNK):
-        part = sequences[at : at + CHUNK]
+        part, out = sequences[at : at + CHUNK], scores[at : at + CHUNK]
         start = bases[at]
         if not rows.is_dense:
             by = (rows.by_row, rows.by_column)
-            threads.run(_sort_by_sparse_product, len(part), *by, start, part)
+            threads.run(_sort_by_sparse_product, len(part), *by, start, part, out)
         elif rows.index is None:
             unit = torch.from_numpy(rows.dense)
             products = unit[start : start + len(part)] @ unit.T
-            threads.run(_sort_by_product, len(part), products.numpy(), start, part)
+            threads.run(_sort_by_product, len(part), products.numpy(), start, part, out)
         else:
             # A few more than needed: the index knows neither ties nor the rounding.
             candidates = rows.index.nearest(start, start + len(part), length + 8)
-            threads.run(_sort_candidates, len(part), rows.dense, candidates, start, part)
+            threads.run(_sort_candidates, len(part), rows.dense, candidates, start, part, out)
         advance(len(part))
-    return sequences
+    scores[:, 0] = GRID
+    return sequences, (scores / GRID).astype(np.float32)
 
 
 def _unit_rows(x: np.ndarray) -> np.ndarray:
@@ -122,42 +125,39 @@ def _on_grid(product):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _sort_by_product(thread, threads, products, start, sequences):  # type: ignore[no-untyped-def]
+def _sort_by_product(thread, threads, products, start, sequences, scores):  # type: ignore[no-untyped-def]
     """Sequences of the base nodes from ``start`` on, from their products with all nodes."""
-    scores = np.empty(sequences.shape[1])
     for b in range(thread, len(sequences), threads):
         base = start + b
-        filled = insert(sequences[b], scores, 0, base, np.inf)
+        filled = insert(sequences[b], scores[b], 0, base, np.inf)
         for node in range(products.shape[1]):
             score = _on_grid(products[b, node])
             if score > 0 and node != base:
-                filled = insert(sequences[b], scores, filled, node, score)
+                filled = insert(sequences[b], scores[b], filled, node, score)
 
 
 @njit(cache=True, nogil=True)
 def _sort_candidates(  # type: ignore[no-untyped-def]
-    thread, threads, unit, candidates, start, sequences
+    thread, threads, unit, candidates, start, sequences, scores
 ):
     """Sequences of the base nodes from ``start`` on, from a few candidates, -1 for none."""
-    scores = np.empty(sequences.shape[1])
     for b in range(thread, len(sequences), threads):
         base = start + b
-        filled = insert(sequences[b], scores, 0, base, np.inf)
+        filled = insert(sequences[b], scores[b], 0, base, np.inf)
         for node in candidates[b]:
             if node >= 0 and node != base:
                 score = _on_grid((unit[base] * unit[node]).sum())
                 if score > 0:
-                    filled = insert(sequences[b], scores, filled, node, score)
+                    filled = insert(sequences[b], scores[b], filled, node, score)
 
 
 @njit(cache=True, nogil=True)
 def _sort_by_sparse_product(  # type: ignore[no-untyped-def]
-    thread, threads, by_row, by_column, start, sequences
+    thread, threads, by_row, by_column, start, sequences, scores
 ):
     """Sequences of the base nodes from ``start`` on, from features by row and by column."""
     row_ptr, row_columns, row_values = by_row
     column_ptr, column_rows, column_values = by_column
-    scores = np.empty(sequences.shape[1])
     products = np.zeros(len(row_ptr) - 1)
     for b in range(thread, len(sequences), threads):
         base = start + b
@@ -165,9 +165,9 @@ def _sort_by_sparse_product(  # type: ignore[no-untyped-def]
             column = row_columns[i]
             for j in range(column_ptr[column], column_ptr[column + 1]):
                 products[column_rows[j]] += row_values[i] * column_values[j]
-        filled = insert(sequences[b], scores, 0, base, np.inf)
+        filled = insert(sequences[b], scores[b], 0, base, np.inf)
         for node in range(len(products)):
             score = _on_grid(products[node])
             if score > 0 and node != base:
-                filled = insert(sequences[b], scores, filled, node, score)
+                filled = insert(sequences[b], scores[b], filled, node, score)
             products[node] = 0
