@@ -1,0 +1,80 @@
+"""What the benchmarks make of measurements, and the models they hold side by side."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from dgt.config import Config
+from dgt.datasets import load
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def row(model: str, size: str, nodes: int, seconds: float, form: str = "own") -> dict:
+    return {
+        "model": model, "size": size, "form": form, "nodes": nodes, "edges": 10 * nodes,
+        "seconds": seconds, "peak_bytes": 5000 * nodes, "setup_seconds": 0.5, "threads": 2,
+        "machine": "a machine", "date": "2020-01-01",
+    }  # fmt: skip
+
+
+def test_slopes_ratios_and_the_fastest_form(tmp_path: Path) -> None:
+    import summary
+
+    sweep = {"100k": 100_000, "1M": 1_000_000}
+    rows = [
+        row("dgt", "100k", 100_000, 0.3),
+        row("dgt", "1M", 1_000_000, 3.0),
+        row("dgt", "twitch", 168_114, 0.9),
+        row("gcn", "twitch", 168_114, 3.0, "edges"),
+        row("gcn", "twitch", 168_114, 2.0, "csr"),
+        {**row("gat", "twitch", 168_114, 0), "failed": "MemoryError: "},
+        row("dgt", "1M", 1_000_000, 60.0, "prepare"),
+    ]
+    results = summary.summarise(rows, sweep)
+    assert results["slopes"] == {"dgt": pytest.approx(1)}
+    assert results["memory_per_node_spread"] == {"dgt": 1}
+    checks = {check["name"]: check for check in results["checks"]}
+    assert checks["time of dgt to gcn, twitch"]["value"] == pytest.approx(0.45)
+    assert checks["time of dgt to gcn, twitch"]["met"]
+    assert all(check["met"] for check in checks.values())
+    rows[2]["seconds"] = 1.5
+    (check,) = (
+        c for c in summary.summarise(rows, sweep)["checks"] if c["name"].startswith("time of dgt")
+    )
+    assert not check["met"]
+    summary.write(tmp_path, rows, results)
+    text = (tmp_path / "peers.md").read_text()
+    assert "| 1M | dgt | own | 3 | 60 | 5.00 GB |" in text
+    assert "| twitch | gcn | csr | 2 | 0.5 | 0.84 GB |" in text
+    assert "| twitch | gat | own | failed | – | – |" in text
+
+
+def test_both_forms_of_a_peer_are_the_same_function() -> None:
+    import models
+
+    data = load("synthetic:nodes=300,edges=1500,features=8,classes=3")
+    for model, forms in models.FORMS.items():
+        outputs = []
+        for form in forms:
+            torch.manual_seed(0)
+            network, inputs = models.setup(model, form, data, Config())
+            logits = network.eval()(**inputs)
+            assert logits.shape == (300, 3)
+            outputs.append(logits)
+        for other in outputs[1:]:
+            torch.testing.assert_close(outputs[0], other, rtol=1e-4, atol=1e-4)
+
+
+def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    import peers
+
+    (tmp_path / "lines").write_text('{"a": 1}\n{"a": 2}\n{"a"')
+    assert peers._lines(tmp_path / "lines") == [{"a": 1}, {"a": 2}]
+    assert peers._lines(tmp_path / "none") == []
