@@ -22,9 +22,9 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_torch_csr_tensor
 
 from dgt.config import Config, ModelConfig
+from dgt.datasets.synthetic import Recipe, synthetic
 from dgt.nn import build
 from dgt.prepare import prepare
-from graphs import power_law_graph
 from measure import in_own_process, measure
 
 MODELS = ("gcn", "gcn-csr", "sgformer", "dgt", "dgt-light")
@@ -52,7 +52,8 @@ def main() -> None:
 
 
 def graph(arguments: argparse.Namespace) -> Data:
-    return power_law_graph(arguments.nodes, arguments.edges, arguments.features, arguments.classes)
+    sizes = {name: getattr(arguments, name) for name in ("nodes", "edges", "features", "classes")}
+    return synthetic(Recipe(**sizes))
 
 
 def prepare_sequences(arguments: argparse.Namespace) -> dict[str, Any]:

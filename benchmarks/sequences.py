@@ -25,11 +25,11 @@ from torch_geometric.data import Data
 from torch_geometric.utils.ppr import get_ppr
 
 from dgt.config import SequenceConfig
+from dgt.datasets.synthetic import Recipe, synthetic
 from dgt.graph import adjacency
 from dgt.sequences import node_sequences
 from dgt.sequences.ppr import ppr_sequences
 from dgt.sequences.ranked import rank
-from graphs import power_law_graph
 
 ROUNDS = 3
 
@@ -58,11 +58,11 @@ def main() -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    small = power_law_graph(500, 2000, features=1)
+    small = synthetic(Recipe(nodes=500, edges=2000, features=1))
     node_sequences(small, ["bfs", "ppr"], arguments.length)
     get_ppr(small.edge_index, target=torch.arange(4), num_nodes=500)
 
-    data = power_law_graph(arguments.nodes, arguments.edges, features=1)
+    data = synthetic(Recipe(nodes=arguments.nodes, edges=arguments.edges, features=1))
     bfs = min(
         timed(lambda: node_sequences(data, ["bfs"], arguments.length))[0] for _ in range(ROUNDS)
     )

@@ -135,7 +135,9 @@ def train(
 
     Args:
         graph: A benchmark's name (cora, citeseer, chameleon, squirrel, actor, chameleon-filtered,
-            squirrel-filtered), or the path of a folder, an .npz or a .pt file.
+            squirrel-filtered, ogbn-arxiv, twitch-gamers, reddit), synthetic:arxiv,
+            synthetic:nodes=1e6,edges=1e7 and the like for a graph made up, or the path of a folder,
+            an .npz or a .pt file.
         out: Folder for the results. Unset: runs/GRAPH-1, or the next free number.
         runs: Number of runs, over splits and seeds; their mean, standard deviation and 95%
             confidence interval are printed.
@@ -308,11 +310,12 @@ def tune(
     for name, value in (("--trials", trials), ("--runs", runs), ("--workers", workers)):
         _require_at_least_one(name, 1 if value is None else value)
 
+    from dgt.datasets import short_name
     from dgt.tune import search
 
     first = [_over(settings, read_toml(path), str(path), given) for path in start]
     out = out or Path("tune") / "-".join(
-        [Path(graph).stem, settings.model.model, *([grid] if grid else [])]
+        [short_name(graph), settings.model.model, *([grid] if grid else [])]
     )
     try:
         found = search(

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from dgt import distributed, folder
 from dgt.config import Config
-from dgt.datasets import NAMES
+from dgt.datasets import is_name, short_name
 from dgt.estimator import NodeClassifier
 from dgt.evaluate import summarize
 from dgt.splits import PARTS, choose
@@ -99,13 +99,13 @@ def _summary(metrics: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def canonical(graph: str) -> str:
-    """A benchmark's name, or a path that holds from wherever it is used."""
-    return graph if graph in NAMES else str(Path(graph).resolve())
+    """A graph's name, or a path that holds from wherever it is used."""
+    return graph if is_name(graph) else str(Path(graph).resolve())
 
 
 def free_folder(graph: str) -> Path:
     """``runs/GRAPH-1``, or the next number that is not taken."""
-    name, n = Path(graph).stem, 1
+    name, n = short_name(graph), 1
     while (path := Path("runs") / f"{name}-{n}").exists():
         n += 1
     return path

@@ -23,7 +23,7 @@ from optuna.trial import FrozenTrial, TrialState
 from torch_geometric.data import Data
 
 from dgt.config import Config
-from dgt.datasets import load
+from dgt.datasets import load, short_name
 from dgt.errors import InputError
 from dgt.estimator import NodeClassifier
 from dgt.files import write_text
@@ -252,7 +252,7 @@ class _Search:
 
     @property
     def _preset(self) -> Path:
-        return self.out / f"{Path(self.graph).stem}-{self.config.model.model}.toml"
+        return self.out / f"{short_name(self.graph)}-{self.config.model.model}.toml"
 
     def _write(self) -> None:
         """Writes ``trials.jsonl`` and the best settings, both as the study has them."""
