@@ -17,7 +17,7 @@ LAYERS = [
     ["runs", "workers"],
     ["estimator"],
     ["modelfile", "train"],
-    ["distributed"],
+    ["budget", "distributed"],
     ["steps"],
     ["checkpoint", "folder"],
     ["evaluate", "report"],

@@ -1,5 +1,6 @@
 """NodeClassifier: the library in one class."""
 
+import logging
 import platform
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import dgt
-from dgt import distributed, folder
+from dgt import budget, distributed, folder
 from dgt.config import Config
 from dgt.encodings import choose_anchors
 from dgt.errors import InputError
@@ -23,6 +24,8 @@ from dgt.prepare import prepare
 from dgt.splits import PARTS, choose
 from dgt.steps import Batched, Chunked, Whole
 from dgt.train import History, fit
+
+log = logging.getLogger("dgt")
 
 
 class NodeClassifier:
@@ -91,6 +94,8 @@ class NodeClassifier:
         self._steps = distributed.first_of_machine_first(
             lambda: self._prepare(data, anchors, progress)
         )
+        if distributed.rank() == 0:
+            self._warn_of_memory(int(data.train_mask.sum()), len(data.class_names))
         if distributed.size() > 1:
             self._steps = distributed.Ranks(self._steps.given, train.chunk_size)
         if out is not None and state == "complete":
@@ -224,6 +229,21 @@ class NodeClassifier:
             return Chunked(inputs, settings.chunk_size)
         return Whole(inputs)
 
+    def _warn_of_memory(self, queries: int, classes: int) -> None:
+        x, sequences, encoding = self._steps.given.values()
+        nodes = sequences.size(1)
+        warning = budget.warning(
+            self.config,
+            nodes,
+            queries,
+            _stored(x) / nodes,
+            0 if encoding is None else _stored(encoding) / nodes,
+            classes,
+            distributed.size(),
+        )
+        if warning is not None:
+            log.warning(warning)
+
     def _prepared(self, data: Data | None) -> tuple[Data, Whole]:
         """A graph, or that of :meth:`fit`, checked against the model, and the model's inputs."""
         self._require_fitted()
@@ -288,3 +308,8 @@ def _build(config: Config, facts: Facts) -> nn.Module:
         torch.manual_seed(config.train.seed)
         columns = len(facts.anchors or [])
         return build(config, facts.in_channels, len(facts.class_names), columns)
+
+
+def _stored(matrix: Tensor) -> int:
+    """Number of values that a dense or sparse matrix holds."""
+    return len(matrix.values()) if matrix.layout == torch.sparse_csr else matrix.numel()
