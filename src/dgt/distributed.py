@@ -4,7 +4,6 @@
 """
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -25,6 +24,10 @@ from dgt.steps import Whole
 TIMEOUT = timedelta(minutes=30)
 # Rows that work apart from the attention is done for at a time.
 CHUNK = 16_384
+
+# PyTorch has given them these names; before 2.13 they had the others.
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 Result = TypeVar("Result")
 
@@ -138,11 +141,12 @@ class Ranks(Whole):
         }
         sequences = inputs["sequences"][:, self.start : self.stop].clone()
         super().__init__({**own, "sequences": sequences})
-        self.chunk = chunk or CHUNK
+        self.chunk = chunk
 
     def inputs(self, nodes: Tensor | None) -> dict[str, Any]:
         before = self.start if nodes is None else int((nodes < self.start).sum())
-        way = Chunks(self.chunk, self, self.start, before)
+        sizes = (CHUNK, self.share) if self.chunk is None else (self.chunk, self.chunk)
+        way = Chunks(sizes[0], self, self.start, before, queries=sizes[1])
         own = None if nodes is None else self.own(nodes) - self.start
         return {**self.given, "nodes": own, "way": way}
 
@@ -167,15 +171,13 @@ class Ranks(Whole):
         everything = own.new_empty(size() * self.share, own.size(1))
         if len(own) < self.share:
             own = torch.cat([own, own.new_zeros(self.share - len(own), own.size(1))])
-        dist.all_gather_into_tensor(everything, own.contiguous())
+        _all_gather(everything, own.contiguous())
         return everything
 
     def sum_own(self, rows: Tensor) -> Tensor:
         """The sum over the processes of the rows of each one's own nodes."""
         own = rows.new_empty(self.share, rows.size(1))
-        with warnings.catch_warnings():  # has a new name in new versions
-            warnings.simplefilter("ignore", FutureWarning)
-            dist.reduce_scatter_tensor(own, rows.contiguous())
+        _reduce_scatter(own, rows.contiguous())
         return own[: self.stop - self.start]
 
 

@@ -96,13 +96,17 @@ class NodeClassifier:
         )
         if distributed.rank() == 0:
             self._warn_of_memory(int(data.train_mask.sum()), len(data.class_names))
+        in_channels = data.x.size(1)
         if distributed.size() > 1:
             self._steps = distributed.Ranks(self._steps.given, train.chunk_size)
+            # Its own rows are all that a process still needs.
+            data.num_nodes, data.x, data.edge_index = data.num_nodes, None, None
+        budget.trim(from_now_on=isinstance(self._steps, Chunked | distributed.Ranks))
         if out is not None and state == "complete":
             return self._restore(out)
         names, ids = data.class_names, node_ids(data)
         self.facts_ = Facts(
-            in_channels=data.x.size(1),
+            in_channels=in_channels,
             class_names=names,
             classes=list(range(len(names))) if named else [int(name) for name in names],
             feature_names=data.get("feature_names"),

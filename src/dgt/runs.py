@@ -41,8 +41,10 @@ def train_runs(
         standard deviations and 95% confidence intervals.
     """
     if runs == 1:
+        given = [data]
+        del data  # so that fit can let go of it
         classifier = NodeClassifier(config).fit(
-            data, out=out, resume=resume, overwrite=overwrite, progress=progress, graph=graph
+            given.pop(), out=out, resume=resume, overwrite=overwrite, progress=progress, graph=graph
         )
         return classifier.metrics_
     configs = plan(data, config, runs)

@@ -65,12 +65,20 @@ class Chunks:
         exchange: Where the values of other processes' nodes come from.
         first: The first of this process's nodes.
         before: Number of nodes before ``first`` that other processes' logits are asked of.
+        queries: Nodes of a chunk that attends; by default ``size``. Each chunk makes a gradient of
+            the values of all nodes, so that few large ones are faster and may take less memory.
     """
 
     def __init__(
-        self, size: int, exchange: Exchange | None = None, first: int = 0, before: int = 0
+        self,
+        size: int,
+        exchange: Exchange | None = None,
+        first: int = 0,
+        before: int = 0,
+        queries: int | None = None,
     ) -> None:
         self.size = size
+        self.queries = queries or size
         self.exchange = exchange or Alone()
         self.first = first
         self.before = before
@@ -112,7 +120,7 @@ class Chunks:
         if nodes is not None:
             z, sequences = z[nodes], sequences[:, nodes]
         weights = (attention.values.weight, attention.query.weight, attention.query.bias)
-        fixed = (attention, sequences, nodes, self.exchange, self.size, mask)
+        fixed = (attention, sequences, nodes, self.exchange, self.queries, mask)
         read = _Attend.apply(*fixed, normed, *weights, attention.out.weight)
 
         def rest(start: int, stop: int, read: Tensor, z: Tensor) -> Tensor:
