@@ -17,6 +17,8 @@ LAYERS = [
     ["runs", "workers"],
     ["estimator"],
     ["modelfile", "train"],
+    ["budget", "distributed"],
+    ["steps"],
     ["checkpoint", "folder"],
     ["evaluate", "report"],
     ["nn"],

@@ -65,16 +65,12 @@ def save(
     write_atomically(path, lambda beside: save_file(tensors, beside, metadata))
 
 
-def restore(
-    path: Path,
-    inputs: str,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-) -> tuple[Progress, dict[str, Tensor], dict[str, Tensor]]:
-    """Puts the model, the optimizer and torch's random numbers back into a saved state.
+def read(path: Path, inputs: str) -> tuple[Progress, dict[str, Tensor]]:
+    """The progress made, and the state of training for :func:`restore`.
 
-    Returns:
-        The progress made, the weights' average, and the best weights so far.
+    Args:
+        path: What :func:`save` has written.
+        inputs: The :func:`fingerprint` that it must have been written with.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -86,6 +82,17 @@ def restore(
         raise InputError(
             f"{path}: cannot resume: the graph is not the one that the run was started with"
         )
+    return progress, tensors
+
+
+def restore(
+    tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Puts the model, the optimizer and torch's random numbers back into a saved state.
+
+    Returns:
+        The weights' average, and the best weights so far.
+    """
 
     def under(prefix: str) -> dict[str, Tensor]:
         return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
@@ -97,4 +104,4 @@ def restore(
         adam.setdefault(int(index), {})[key] = value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": adam})
     torch.set_rng_state(tensors["random"])
-    return progress, under("average."), under("best.")
+    return under("average."), under("best.")

@@ -28,7 +28,7 @@ from dgt.config import (
     read_preset,
     read_toml,
 )
-from dgt.errors import InputError, nearest
+from dgt.errors import InputError, RankError, nearest
 
 EXAMPLES = """\
 Examples:
@@ -159,30 +159,34 @@ def train(
         raise InputError("--resume and --overwrite: choose one of them")
     _use_threads(threads)
 
-    from dgt import folder
+    from dgt import distributed, folder
     from dgt.datasets import load
     from dgt.runs import canonical, free_folder, train_runs
 
-    data = load(graph, settings.train.splits)
-    out = out or free_folder(graph)
-    complete = resume and (out / folder.METRICS).is_file()
+    if distributed.restarted() and out is not None:
+        resume, overwrite = True, False
     try:
-        metrics = train_runs(
-            data,
-            settings,
-            out,
-            graph=canonical(graph),
-            runs=runs,
-            resume=resume,
-            overwrite=overwrite,
-            progress=not quiet,
-        )
+        with distributed.job():
+            out = distributed.by_first(lambda: out or free_folder(graph))
+            complete = resume and (out / folder.METRICS).is_file()
+            metrics = train_runs(
+                load(graph, settings.train.splits),
+                settings,
+                out,
+                graph=canonical(graph),
+                runs=runs,
+                resume=resume,
+                overwrite=overwrite,
+                progress=not quiet and distributed.rank() == 0,
+            )
     except KeyboardInterrupt:
-        if (out / folder.CONFIG).is_file():
+        if out is not None and (out / folder.CONFIG).is_file():
             again = ["dgt", "train", graph, "--out", str(out), "--resume"]
             again += ["--runs", str(runs)] if runs > 1 else []
             print(f"\ninterrupted; to continue: {shlex.join(again)}", file=sys.stderr)
         raise
+    if distributed.rank() > 0:
+        return
     if complete:
         print(f"{out}: this run is already complete", file=sys.stderr)
     if json_:
@@ -475,6 +479,9 @@ def main(tokens: list[str] | None = None) -> int:
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except RankError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

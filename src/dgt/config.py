@@ -143,6 +143,11 @@ class TrainConfig:
     patience: int = 100
     """Epochs without a better validation accuracy (or an equal one at a lower loss) after which
     training stops."""
+    batch_size: int | None = None
+    """Training nodes in a step, with those that they can reach. Unset: all, one step an epoch."""
+    chunk_size: int | None = None
+    """Nodes that a step works on at a time, with less memory and more time for the same result.
+    Unset: all at once."""
     seed: int = 0
     """Seed of the initial weights and of dropout."""
     splits: Literal["auto", "given", "published", "random"] = "auto"
@@ -163,6 +168,12 @@ class TrainConfig:
         _require("average", self.average, 0 <= self.average < 1, "at least 0 and below 1")
         if self.split is not None:
             _require("split", self.split, self.split >= 0, "at least 0")
+        for name in ("batch_size", "chunk_size"):
+            value = getattr(self, name)
+            if value is not None:
+                _require(name, value, value >= 1, "at least 1")
+        if self.batch_size is not None and self.chunk_size is not None:
+            raise InputError("batch_size and chunk_size: choose one of them")
 
     @property
     def split_index(self) -> int:
@@ -183,6 +194,11 @@ class Config:
         given = self.sequences.criteria
         if self.model.model == "dgt-light" and given is not None and len(given) != 1:
             raise InputError(f"criteria: dgt-light takes one criterion, got {', '.join(given)}")
+        for name in ("batch_size", "chunk_size"):
+            if self.model.norm == "batch" and getattr(self.train, name) is not None:
+                raise InputError(
+                    f"{name}: a batch norm needs all nodes at once; choose another norm"
+                )
 
     @property
     def criteria(self) -> tuple[str, ...]:

@@ -12,6 +12,10 @@ class InputError(ValueError):
     """
 
 
+class RankError(Exception):
+    """Another of the processes that train together is gone."""
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """A clause that names the choices like ``word``, or all of them when none is like it."""
     choices = sorted(words)

@@ -1,7 +1,7 @@
 """NodeClassifier: the library in one class."""
 
+import logging
 import platform
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import dgt
-from dgt import folder
+from dgt import budget, distributed, folder
 from dgt.config import Config
 from dgt.encodings import choose_anchors
 from dgt.errors import InputError
@@ -22,9 +22,10 @@ from dgt.modelfile import Facts, node_ids, read_model, write_model
 from dgt.nn import build
 from dgt.prepare import prepare
 from dgt.splits import PARTS, choose
+from dgt.steps import Batched, Chunked, Whole
 from dgt.train import History, fit
 
-Inputs = Mapping[str, Tensor | None]
+log = logging.getLogger("dgt")
 
 
 class NodeClassifier:
@@ -70,6 +71,7 @@ class NodeClassifier:
             progress: Show progress on stderr.
             graph: Name or path that the graph was loaded by, for the record in ``out``.
         """
+        distributed.require_possible(self.config)
         named = isinstance(data, Data) and data.get("class_names") is not None
         train = self.config.train
         data = normalise(data)
@@ -84,25 +86,38 @@ class NodeClassifier:
             anchors = choose_anchors(data.edge_index, data.num_nodes, count)
         state = "new"
         if out is not None:
-            out = Path(out)
-            state = folder.claim(out, folder.Settings(self.config, graph), resume, overwrite)
+            out = path = Path(out)
+            settings = folder.Settings(self.config, graph)
+            state = distributed.by_first(lambda: folder.claim(path, settings, resume, overwrite))
 
         self._data = data
-        self._inputs = prepare(data, self.config, anchors, progress=progress)
+        self._steps = distributed.first_of_machine_first(
+            lambda: self._prepare(data, anchors, progress)
+        )
+        if distributed.rank() == 0:
+            self._warn_of_memory(int(data.train_mask.sum()), len(data.class_names))
+        in_channels = data.x.size(1)
+        if distributed.size() > 1:
+            self._steps = distributed.Ranks(self._steps.given, train.chunk_size)
+            # Its own rows are all that a process still needs.
+            data.num_nodes, data.x, data.edge_index = data.num_nodes, None, None
+        budget.trim(from_now_on=isinstance(self._steps, Chunked | distributed.Ranks))
         if out is not None and state == "complete":
             return self._restore(out)
         names, ids = data.class_names, node_ids(data)
         self.facts_ = Facts(
-            in_channels=data.x.size(1),
+            in_channels=in_channels,
             class_names=names,
             classes=list(range(len(names))) if named else [int(name) for name in names],
             feature_names=data.get("feature_names"),
             anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
         )
         self.model_ = _build(self.config, self.facts_)
+        if distributed.rank() > 0:
+            out = None  # the first process writes
         history = fit(
             self.model_,
-            self._inputs,
+            self._steps,
             data.y,
             data.train_mask,
             data.val_mask,
@@ -112,9 +127,10 @@ class NodeClassifier:
             progress=progress,
         )
         self.history_ = history.epochs
-        self.metrics_ = self._metrics(history, graph or data.name, splits, split)
+        logits = self._logits(self._steps)
+        self.metrics_ = self._metrics(history, logits, graph or data.name, splits, split)
         if out is not None:
-            self._finish(out)
+            self._finish(out, logits)
         return self
 
     def predict_proba(self, data: Data | None = None) -> Tensor:
@@ -125,13 +141,13 @@ class NodeClassifier:
                 trained without a positional encoding, with some of its nodes (default: the graph
                 of :meth:`fit`).
         """
-        _, inputs = self._prepared(data)
-        return self._logits(inputs).softmax(dim=1)
+        _, steps = self._prepared(data)
+        return self._logits(steps).softmax(dim=1)
 
     def predict(self, data: Data | None = None) -> Tensor:
         """The class of each node as a number, as in the ``y`` that :meth:`fit` was given."""
-        _, inputs = self._prepared(data)
-        return torch.tensor(self.facts_.classes)[self._logits(inputs).argmax(dim=1)]
+        _, steps = self._prepared(data)
+        return torch.tensor(self.facts_.classes)[self._logits(steps).argmax(dim=1)]
 
     def score(self, data: Data | None = None, mask: str | Tensor = "test") -> float:
         """The accuracy.
@@ -141,7 +157,7 @@ class NodeClassifier:
             mask: ``"train"``, ``"val"``, ``"test"``, ``"all"`` for all labelled nodes, or a
                 boolean mask of shape [N].
         """
-        graph, inputs = self._prepared(data)
+        graph, steps = self._prepared(data)
         y = self._y(graph)
         if isinstance(mask, str):
             if mask not in (*PARTS, "all"):
@@ -149,7 +165,7 @@ class NodeClassifier:
             if mask != "all" and data is not None:
                 graph, _ = choose(graph, self.config.train.splits, self.config.train.split_index)
             mask = y >= 0 if mask == "all" else graph[f"{mask}_mask"]
-        value = accuracy(self._logits(inputs).argmax(dim=1), y, mask & (y >= 0))
+        value = accuracy(self._logits(steps).argmax(dim=1), y, mask & (y >= 0))
         if value is None:
             raise InputError(f"{graph.name}: mask: there is no labelled node in it")
         return value
@@ -161,8 +177,11 @@ class NodeClassifier:
             path: A ``.csv`` or ``.parquet`` file.
             data: As in :meth:`predict_proba`.
         """
-        graph, inputs = self._prepared(data)
-        probabilities, predictions = self._logits(inputs).softmax(dim=1).max(dim=1)
+        graph, steps = self._prepared(data)
+        self._write_predictions(path, graph, self._logits(steps))
+
+    def _write_predictions(self, path: Path | str, graph: Data, logits: Tensor) -> None:
+        probabilities, predictions = logits.softmax(dim=1).max(dim=1)
         names = [self.facts_.class_names[c] for c in predictions.tolist()]
         write_predictions(path, node_ids(graph), names, probabilities.tolist())
 
@@ -204,21 +223,46 @@ class NodeClassifier:
         if not hasattr(self, "model_"):
             raise InputError("this NodeClassifier is not fitted yet; call fit or load first")
 
-    def _prepared(self, data: Data | None) -> tuple[Data, Inputs]:
+    def _prepare(self, data: Data, anchors: Tensor | None, progress: bool = False) -> Whole:
+        """The model's inputs, as the settings have them worked through."""
+        inputs = prepare(data, self.config, anchors, progress=progress)
+        settings = self.config.train
+        if settings.batch_size is not None:
+            return Batched(inputs, settings.batch_size, self.config.model.blocks)
+        if settings.chunk_size is not None:
+            return Chunked(inputs, settings.chunk_size)
+        return Whole(inputs)
+
+    def _warn_of_memory(self, queries: int, classes: int) -> None:
+        x, sequences, encoding = self._steps.given.values()
+        nodes = sequences.size(1)
+        warning = budget.warning(
+            self.config,
+            nodes,
+            queries,
+            _stored(x) / nodes,
+            0 if encoding is None else _stored(encoding) / nodes,
+            classes,
+            distributed.size(),
+        )
+        if warning is not None:
+            log.warning(warning)
+
+    def _prepared(self, data: Data | None) -> tuple[Data, Whole]:
         """A graph, or that of :meth:`fit`, checked against the model, and the model's inputs."""
         self._require_fitted()
         if data is not None:
             data = normalise(data)
             self.facts_.require_features(data)
-            return data, prepare(data, self.config, self.facts_.find_anchors(data))
-        if not hasattr(self, "_inputs"):
+            return data, self._prepare(data, self.facts_.find_anchors(data))
+        if not hasattr(self, "_steps"):
             raise InputError("a loaded NodeClassifier has no graph of its own; pass one as data")
-        return self._data, self._inputs
+        return self._data, self._steps
 
     @torch.no_grad()
-    def _logits(self, inputs: Inputs) -> Tensor:
+    def _logits(self, steps: Whole) -> Tensor:
         self.model_.eval()
-        return self.model_(**inputs)
+        return steps.predict(self.model_)
 
     def _y(self, data: Data) -> Tensor:
         """The graph's labels as the model's classes, which may be numbered in another way."""
@@ -230,10 +274,10 @@ class NodeClassifier:
         return table[data.y]  # the last entry is that of label -1
 
     def _metrics(
-        self, history: History, graph: str, splits: str, split: int | None
+        self, history: History, logits: Tensor, graph: str, splits: str, split: int | None
     ) -> dict[str, Any]:
         data = self._data
-        predictions = self._logits(self._inputs).argmax(dim=1)
+        predictions = logits.argmax(dim=1)
         return {
             "graph": graph,
             "model": self.config.model.model,
@@ -254,10 +298,10 @@ class NodeClassifier:
             },
         }
 
-    def _finish(self, out: Path) -> None:
+    def _finish(self, out: Path, logits: Tensor) -> None:
         """Writes a run's results; with its metrics, which come last, the run is complete."""
         write_model(out / folder.MODEL, self.model_.state_dict(), self.facts_)
-        self.write_predictions(out / folder.PREDICTIONS)
+        self._write_predictions(out / folder.PREDICTIONS, self._data, logits)
         folder.write_metrics(out, self.metrics_)
         (out / folder.CHECKPOINT).unlink(missing_ok=True)
         folder.remove_parts(out)
@@ -268,3 +312,8 @@ def _build(config: Config, facts: Facts) -> nn.Module:
         torch.manual_seed(config.train.seed)
         columns = len(facts.anchors or [])
         return build(config, facts.in_channels, len(facts.class_names), columns)
+
+
+def _stored(matrix: Tensor) -> int:
+    """Number of values that a dense or sparse matrix holds."""
+    return len(matrix.values()) if matrix.layout == torch.sparse_csr else matrix.numel()

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from dgt import folder
+from dgt import distributed, folder
 from dgt.config import Config
 from dgt.datasets import is_name, short_name
 from dgt.estimator import NodeClassifier
@@ -41,15 +41,18 @@ def train_runs(
         standard deviations and 95% confidence intervals.
     """
     if runs == 1:
+        given = [data]
+        del data  # so that fit can let go of it
         classifier = NodeClassifier(config).fit(
-            data, out=out, resume=resume, overwrite=overwrite, progress=progress, graph=graph
+            given.pop(), out=out, resume=resume, overwrite=overwrite, progress=progress, graph=graph
         )
         return classifier.metrics_
     configs = plan(data, config, runs)
     for each in configs:
         choose(data, each.train.splits, each.train.split_index)
     settings = folder.Settings(config, graph, runs)
-    if folder.claim(out, settings, resume, overwrite) == "complete":
+    state = distributed.by_first(lambda: folder.claim(out, settings, resume, overwrite))
+    if state == "complete":
         return folder.read_metrics(out)
     metrics = []
     for r, each in enumerate(configs):
@@ -59,8 +62,9 @@ def train_runs(
         )
         metrics.append(classifier.metrics_)
     summary = _summary(metrics)
-    folder.write_metrics(out, summary)
-    folder.remove_parts(out)
+    if distributed.rank() == 0:
+        folder.write_metrics(out, summary)
+        folder.remove_parts(out)
     return summary
 
 

@@ -1,4 +1,4 @@
-"""The one training loop: full-graph steps of Adam, stopped early on validation."""
+"""The one training loop: steps of Adam, stopped early on validation."""
 
 import json
 import math
@@ -17,11 +17,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from dgt import checkpoint
+from dgt import checkpoint, distributed
 from dgt.config import TrainConfig
 from dgt.errors import InputError
 from dgt.files import write_text
 from dgt.folder import CHECKPOINT, EPOCHS
+from dgt.steps import Whole
 
 # Only how much work a killed run loses depends on this, never its result.
 CHECKPOINT_SECONDS = 5.0
@@ -41,7 +42,7 @@ class History:
 
 def fit(
     model: nn.Module,
-    inputs: Mapping[str, Tensor | None],
+    inputs: Mapping[str, Tensor | None] | Whole,
     y: Tensor,
     train_mask: Tensor,
     val_mask: Tensor,
@@ -60,7 +61,8 @@ def fit(
     Args:
         model: Any module whose ``model(**inputs, nodes=nodes)`` are the logits of these nodes, of
             shape [nodes, classes].
-        inputs: What the model takes.
+        inputs: What the model takes, for steps on the whole graph; or another kind of step from
+            :mod:`dgt.steps`.
         y: The nodes' classes, shape [N].
         train_mask: The nodes that the loss is taken over.
         val_mask: The nodes that choose the best epoch.
@@ -72,17 +74,19 @@ def fit(
     """
     train, val = (mask.nonzero().squeeze(1) for mask in (train_mask, val_mask))
     optimizer = torch.optim.Adam(_weights(model, config), lr=config.lr, fused=True)
+    steps = inputs if isinstance(inputs, Whole) else Whole(inputs)
     identity = ""
     if out is not None:
-        identity = checkpoint.fingerprint([*inputs.values(), y, train_mask, val_mask])
+        identity = steps.identity() + checkpoint.fingerprint([y, train_mask, val_mask])
     at = checkpoint.Progress(identity)
     best: dict[str, Tensor] = {}
     average = {name: value.clone() for name, value in model.state_dict().items()}
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        if out is not None and resume and (out / CHECKPOINT).is_file():
-            at, average, best = checkpoint.restore(out / CHECKPOINT, identity, model, optimizer)
+        if resume and (saved_state := distributed.by_first(lambda: _saved(out, identity))):
+            at, tensors = saved_state
+            average, best = checkpoint.restore(tensors, model, optimizer)
         started = saved = time.monotonic()
         before = at.seconds
         with _log(out, at.rows) as log, _display(config.epochs, progress) as show:
@@ -90,11 +94,15 @@ def fit(
                 if epoch > at.best_epoch + config.patience:
                     break
                 model.train()
-                optimizer.zero_grad()
-                logits = model(**inputs, nodes=train)
-                loss = F.cross_entropy(logits, y[train])
-                loss.backward()
-                optimizer.step()
+                tally = torch.zeros(2, dtype=torch.float64)  # loss, and number of nodes right
+                for batch in steps.batches(train):
+                    optimizer.zero_grad()
+                    logits, classes = model(**steps.inputs(batch)), y[steps.own(batch)]
+                    loss = F.cross_entropy(logits, classes, reduction="sum") / len(batch)
+                    loss.backward()
+                    steps.add_up(w.grad for w in model.parameters() if w.grad is not None)
+                    optimizer.step()
+                    tally += _tally(loss * (len(batch) / len(train)), logits, classes)
                 # The average of the first epochs is over these alone.
                 kept = min(config.average, epoch / (epoch + 10))
                 for name, value in model.state_dict().items():
@@ -102,15 +110,15 @@ def fit(
                         average[name].lerp(value, 1 - kept) if value.is_floating_point() else value
                     )
                     average[name].copy_(mixed)
-                model.eval()
-                with torch.no_grad():
-                    val_logits = functional_call(model, average, kwargs={**inputs, "nodes": val})
+                del logits, loss
+                val_tally = _evaluate(model, average, steps, val, y)
+                steps.add_up([tally, val_tally])
                 row = {
                     "epoch": epoch,
-                    "train_loss": loss.item(),
-                    "train_accuracy": _accuracy(logits, y[train]),
-                    "val_loss": F.cross_entropy(val_logits, y[val]).item(),
-                    "val_accuracy": _accuracy(val_logits, y[val]),
+                    "train_loss": tally[0].item(),
+                    "train_accuracy": tally[1].item() / len(train),
+                    "val_loss": val_tally[0].item(),
+                    "val_accuracy": val_tally[1].item() / len(val),
                 }
                 if not math.isfinite(row["train_loss"] + row["val_loss"]):
                     raise InputError(
@@ -145,8 +153,31 @@ def _weights(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
     return [{"params": weights, "weight_decay": decay} for decay, weights in groups.items()]
 
 
-def _accuracy(logits: Tensor, y: Tensor) -> float:
-    return int((logits.argmax(dim=1) == y).sum()) / len(y)
+@torch.no_grad()
+def _evaluate(
+    model: nn.Module, weights: dict[str, Tensor], steps: Whole, nodes: Tensor, y: Tensor
+) -> Tensor:
+    """Mean loss, and number of nodes right, with other weights than the model's own."""
+    model.eval()
+    tally = torch.zeros(2, dtype=torch.float64)
+    for piece in steps.pieces(nodes):
+        logits = functional_call(model, weights, kwargs=steps.inputs(piece))
+        classes = y[steps.own(piece)]
+        loss = F.cross_entropy(logits, classes, reduction="sum") / len(piece)
+        tally += _tally(loss * (len(piece) / len(nodes)), logits, classes)
+    return tally
+
+
+def _tally(loss: Tensor, logits: Tensor, classes: Tensor) -> Tensor:
+    right = (logits.argmax(dim=1) == classes).sum()
+    return torch.stack([loss.detach().double(), right.double()])
+
+
+def _saved(out: Path | None, identity: str) -> tuple[checkpoint.Progress, dict[str, Tensor]] | None:
+    """What the last checkpoint holds, if there is one."""
+    if out is None or not (out / CHECKPOINT).is_file():
+        return None
+    return checkpoint.read(out / CHECKPOINT, identity)
 
 
 @contextmanager

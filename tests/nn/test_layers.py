@@ -151,7 +151,7 @@ def test_dropout_opcheck():
     x = torch.rand(5, 6, dtype=torch.float64, requires_grad=True)
     for relu in (False, True):
         plus = None if relu else torch.rand(5, 6, dtype=torch.float64, requires_grad=True)
-        torch.library.opcheck(_dropout, (x, torch.tensor(7), 0.5, relu, plus))
+        torch.library.opcheck(_dropout, (x, torch.tensor(7), 0.5, relu, plus, 3))
 
 
 def test_relu_and_dropout_in_one_pass_equal_one_after_the_other():
@@ -208,4 +208,4 @@ def test_dropout_linear_opcheck():
     weight, bias = (
         torch.rand(*shape, dtype=torch.float64, requires_grad=True) for shape in ((6, 3), (3,))
     )
-    torch.library.opcheck(_dropout_linear, (x, weight, bias, torch.tensor(7), 0.5))
+    torch.library.opcheck(_dropout_linear, (x, weight, bias, torch.tensor(7), 0.5, 3))

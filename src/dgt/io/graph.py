@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import remove_self_loops, to_undirected
 
 from dgt.errors import InputError
 from dgt.splits import PARTS
@@ -130,10 +129,19 @@ def _edges(data: Data, num_nodes: int, place: str) -> Tensor:
             f"{place}: edge_index: edge {edge} names node {int(edges[end, edge])}, "
             f"expected 0 to {num_nodes - 1}"
         )
-    edges, _ = remove_self_loops(edges)
+    edges = _undirected(edges, num_nodes)
     if edges.size(1) == 0:
         raise InputError(f"{place}: empty graph: it has no edge between two different nodes")
-    return to_undirected(edges, num_nodes=num_nodes)
+    return edges
+
+
+def _undirected(edges: Tensor, num_nodes: int) -> Tensor:
+    """Each edge both ways, sorted, once and without self-loops, as PyG's ``to_undirected`` has it;
+    in a third of its memory, since an edge is sorted as one number."""
+    pairs = torch.minimum(*edges).mul_(num_nodes).add_(torch.maximum(*edges))
+    pairs = pairs[edges[0] != edges[1]].unique()
+    pairs = torch.cat([pairs, pairs % num_nodes * num_nodes + pairs // num_nodes]).sort().values
+    return torch.stack([pairs // num_nodes, pairs % num_nodes])
 
 
 def _labels(data: Data, num_nodes: int, place: str) -> tuple[Tensor, list[str]]:

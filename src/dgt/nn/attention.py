@@ -81,24 +81,26 @@ class DeformableGraphAttention(nn.Module):
         """
         Args:
             z: Shape: ``(N, C)``.
-            sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, N, L)``.
-            nodes: The nodes that attend, int64 (default: all).
+            sequences: The sequences of the nodes that attend: indices of rows of ``z``, int32,
+                padded at the end with -1. Shape: ``(T, Q, L)``.
+            nodes: The rows of ``z`` that attend, int64 (default: all).
 
         Returns:
-            Shape: ``(N, C)``, or a row for each of ``nodes``.
+            Shape: ``(Q, C)``.
         """
         if sequences.dim() != 3 or sequences.size(0) != self.criteria:
             shape = tuple(sequences.shape)
             raise ValueError(f"sequences must have the shape ({self.criteria}, N, L), got {shape}")
-        read = z
+        values = self.values(self.readable(z))
+        values = values.view(-1, self.criteria, self.heads, self.channels // self.heads)
+        queries = self.queries(z if nodes is None else z[nodes])
+        return self.out(attend(values, sequences, queries, self.kernel).flatten(1))
+
+    def readable(self, z: Tensor) -> Tensor:
+        """What others may read of the nodes: in training, some nodes not at all."""
         if self.training and self.dropout:
-            read = z * drop(torch.ones_like(z[:, :1]), self.dropout)
-        values = self.values(read).view(-1, self.criteria, self.heads, self.channels // self.heads)
-        if nodes is not None:
-            z, sequences = z[nodes], sequences[:, nodes]
-        attend = kernels if _fused(z) else interpolation
-        out = attend.deformable_attention(values, sequences, self.queries(z), self.kernel)
-        return self.out(out.flatten(1))
+            return z * drop(torch.ones_like(z[:, :1]), self.dropout)
+        return z
 
     def queries(self, z: Tensor) -> Tensor:
         """The numbers from which :func:`dgt.nn.interpolation.sample` makes the keys' offsets and
@@ -121,6 +123,12 @@ class DeformableGraphAttention(nn.Module):
             f"{type(self).__name__}({self.channels}, criteria={self.criteria}, heads={self.heads}, "
             f"keys={self.keys}, kernel={self.kernel}, path={path!r})"
         )
+
+
+def attend(values: Tensor, sequences: Tensor, queries: Tensor, kernel: Kernel) -> Tensor:
+    """:func:`dgt.nn.interpolation.deformable_attention`, in its fastest form here."""
+    form = kernels if _fused(values) else interpolation
+    return form.deformable_attention(values, sequences, queries, kernel)
 
 
 def _fused(x: Tensor) -> bool:

@@ -1,6 +1,6 @@
 """The Deformable Graph Transformer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -12,7 +12,7 @@ from dgt.nn.interpolation import Kernel
 from dgt.nn.linear import Linear
 from dgt.nn.norm import NORMS
 from dgt.nn.positional import KatzEncoding
-from dgt.nn.sparse import SparseLinear
+from dgt.nn.sparse import Rows, SparseLinear
 
 
 class Attention(NamedTuple):
@@ -53,9 +53,13 @@ class Block(nn.Module):
         self.out = Linear(width, channels, bias=False)
 
     def forward(self, z: Tensor, sequences: Tensor, nodes: Tensor | None = None) -> Tensor:
-        """The representations of all nodes, or of ``nodes`` alone."""
+        """The representations of all nodes, or of ``nodes`` alone, whose sequences these are."""
         read = self.attention(self.norm(z), sequences, nodes)
-        z = self.dropout(read, plus=z if nodes is None else z[nodes])
+        return self.after(read, z if nodes is None else z[nodes])
+
+    def after(self, read: Tensor, z: Tensor) -> Tensor:
+        """What follows the attention; each node for itself."""
+        z = self.dropout(read, plus=z)
         return self.out(self.hidden(z), plus=z)
 
 
@@ -149,7 +153,7 @@ class DGT(nn.Module):
             Linear(hidden_channels, out_channels),
         )
 
-    def embed(self, x: Tensor, encoding: Tensor | None = None) -> Tensor:
+    def embed(self, x: Tensor | Rows, encoding: Tensor | Rows | None = None) -> Tensor:
         """The representations :math:`z^{(0)}` before the first block."""
         if (encoding is None) != (self.encoding is None):
             wants = "none" if self.encoding is None else "one"
@@ -164,6 +168,7 @@ class DGT(nn.Module):
         encoding: Tensor | None = None,
         *,
         nodes: Tensor | None = None,
+        way: Callable[..., Tensor] | None = None,
     ) -> Tensor:
         """
         Args:
@@ -172,14 +177,20 @@ class DGT(nn.Module):
             encoding: Katz rows, dense or sparse (CSR). Shape: ``(N, N')``.
             nodes: The nodes whose logits are wanted, int64; the last block then works for them
                 alone. By default all.
+            way: Does the work instead, in less memory (:mod:`dgt.nn.bounded`); called with the
+                model and these arguments.
 
         Returns:
             Logits. Shape: ``(N, out_channels)``, or a row for each of ``nodes``.
         """
+        if way is not None:
+            return way(self, x, sequences, encoding, nodes)
         z = self.embed(x, encoding)
-        for l, block in enumerate(self.blocks, start=1):
-            z = block(z, sequences, nodes if l == len(self.blocks) else None)
-        return self.head(z)
+        for block in self.blocks[:-1]:
+            z = block(z, sequences)
+        if nodes is not None:
+            sequences = sequences[:, nodes]
+        return self.head(self.blocks[-1](z, sequences, nodes))
 
     @torch.no_grad()
     def attention(

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from dgt.nn.dropout import Dropout
 from dgt.nn.linear import Linear
 from dgt.nn.norm import NORMS
-from dgt.nn.sparse import SparseLinear
+from dgt.nn.sparse import Rows, SparseLinear
 
 
 class KatzEncoding(nn.Module):
@@ -42,7 +42,7 @@ class KatzEncoding(nn.Module):
         )
         self.out = Linear(channels, channels, bias=False)
 
-    def forward(self, z: Tensor, katz: Tensor) -> Tensor:
+    def forward(self, z: Tensor, katz: Tensor | Rows) -> Tensor:
         """Adds the encoding of the rows ``katz`` of shape ``(N, N')``, dense or sparse, to the
         representations ``z`` of shape ``(N, C)``."""
         return self.out(self.hidden(katz), plus=z)

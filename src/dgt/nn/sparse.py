@@ -1,7 +1,8 @@
 """A linear layer whose input may be sparse."""
 
 import math
-from typing import Any
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -12,6 +13,44 @@ from dgt import threads
 from dgt.nn.dropout import dropout, dropout_linear
 from dgt.nn.linear import linear
 from dgt.nn.memory import empty
+
+
+class Rows(NamedTuple):
+    """Some rows, one after the other, of a matrix; for dropout, which depends on their place."""
+
+    matrix: Tensor
+    """The rows, dense or sparse (CSR)."""
+    before: int = 0
+    """Number of stored values in the rows before them."""
+
+
+def take_rows(x: Tensor | Rows, start: int, stop: int) -> Rows:
+    """Rows of a dense matrix or a sparse one (CSR), without a copy of their values."""
+    x, before = x if isinstance(x, Rows) else (x, 0)
+    if x.layout != torch.sparse_csr:
+        return Rows(x[start:stop], before + start * x.size(1))
+    crow = x.crow_indices()[start : stop + 1]
+    entries = slice(int(crow[0]), int(crow[-1]))
+    columns, values = x.col_indices()[entries], x.values()[entries]
+    return Rows(csr(crow - crow[0], columns, values, x.size(1)), before + entries.start)
+
+
+def gather_rows(x: Tensor, nodes: Tensor) -> Tensor:
+    """Any rows of a dense matrix or a sparse one (CSR), as a new one."""
+    if x.layout != torch.sparse_csr:
+        return x[nodes]
+    start = x.crow_indices()[nodes]
+    lengths = x.crow_indices()[nodes + 1] - start
+    crow = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    at = torch.arange(int(crow[-1])) + (start - crow[:-1]).repeat_interleave(lengths)
+    return csr(crow, x.col_indices()[at], x.values()[at], x.size(1))
+
+
+def csr(crow: Tensor, columns: Tensor, values: Tensor, width: int) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        size = (crow.numel() - 1, width)
+        return torch.sparse_csr_tensor(crow, columns, values, size, check_invariants=False)
 
 
 class SparseLinear(nn.Module):
@@ -40,14 +79,16 @@ class SparseLinear(nn.Module):
         nn.init.uniform_(self.weight, -bound, bound)
         nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor | Rows) -> Tensor:
+        x, before = x if isinstance(x, Rows) else (x, 0)
         if x.layout == torch.sparse_csr:
-            values = dropout(x.values(), self.dropout, self.training)
+            values = dropout(x.values(), self.dropout, self.training, start=before)
             out = _csr_matmul(x.crow_indices(), x.col_indices(), values, self.weight)
             return out + self.bias
         if self.training and self.dropout and x.is_cpu and not x.requires_grad:
-            return dropout_linear(x, self.weight, self.bias, self.dropout)
-        x = dropout(x, self.dropout, self.training)
+            row = before // max(1, x.size(1))
+            return dropout_linear(x, self.weight, self.bias, self.dropout, row)
+        x = dropout(x, self.dropout, self.training, start=before)
         return linear(x, self.weight, self.bias)
 
     def __repr__(self) -> str:

@@ -1,0 +1,106 @@
+"""The memory that training is said to need, against what it takes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dgt import budget
+from dgt.config import Config
+
+# Measures, in a process of its own, what one epoch takes beside its inputs.
+MEASURE = """
+import json, sys
+import torch
+from dgt import budget
+from dgt.config import Config
+from dgt.nn import build
+from dgt.nn.sparse import csr
+from dgt.steps import Batched, Chunked, Whole
+from dgt.train import fit
+
+def memory(field):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
+
+N, form, size, blocks = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+F, CLASSES, ANCHORS, EACH = 32, 10, 128, 8
+torch.set_num_threads(2)
+torch.manual_seed(0)
+settings = {} if form == "whole" else {form: size}
+config = Config().replace(length=16, blocks=blocks, epochs=1, **settings)
+sequences = torch.randint(N, (3, N, 16), dtype=torch.int32)
+sequences[:, :, 0] = torch.arange(N)
+encoding = csr(
+    torch.arange(0, EACH * N + 1, EACH),
+    torch.randint(ANCHORS, (EACH * N,)),
+    torch.rand(EACH * N),
+    ANCHORS,
+)
+inputs = {"x": torch.rand(N, F), "sequences": sequences, "encoding": encoding}
+y = torch.randint(CLASSES, (N,))
+each = 40 if form == "batch_size" else 2
+mask, val = (torch.arange(N) % each == part for part in (0, 1))
+steps = {
+    "whole": lambda: Whole(inputs),
+    "chunk_size": lambda: Chunked(inputs, size),
+    "batch_size": lambda: Batched(inputs, size, blocks),
+}[form]()
+queries = int(mask.sum())
+small = {"x": inputs["x"][:64], "sequences": sequences[:, :64] % 64, "encoding": None}
+bare = build(config, F, CLASSES, 0)
+fit(bare, small, y[:64], mask[:64], val[:64], config.train)  # compiles
+model = build(config, F, CLASSES, ANCHORS)
+before = memory("VmRSS")
+open("/proc/self/clear_refs", "w").write("5")
+fit(model, steps, y, mask, val, config.train)
+said = budget.predict(config, N, queries, F, EACH, CLASSES)
+print(json.dumps({"taken": memory("VmHWM") - before, "said": said}))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures as Linux does")
+@pytest.mark.parametrize(
+    ("form", "size", "blocks"), [("whole", 0, 2), ("chunk_size", 8192, 1), ("batch_size", 512, 1)]
+)
+def test_the_prediction_is_near_what_training_takes(form, size, blocks):
+    command = [sys.executable, "-c", MEASURE, "60000", form, str(size), str(blocks)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    found = json.loads(done.stdout)
+    assert found["said"] == pytest.approx(found["taken"], rel=0.3)
+
+
+def test_the_limit_of_a_container_counts(tmp_path, monkeypatch):
+    (tmp_path / "limit").write_text("3000000\n")
+    (tmp_path / "usage").write_text("1000000\n")
+    files = [str(tmp_path / name) for name in ("limit", "usage")]
+    monkeypatch.setattr(budget, "CGROUPS", [files])
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
+    assert budget.available() == 2_000_000
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")  # ranks of this machine share it
+    assert budget.available() == 1_000_000
+    (tmp_path / "limit").write_text("max\n")
+    assert budget.available() > 2_000_000
+
+
+def test_a_warning_names_the_flag_that_would_fit():
+    sizes = (10_000_000, 1_000_000, 128, 8, 40)
+    config = Config()
+    need = budget.predict(config, *sizes)
+    assert budget.warning(config, *sizes, room=need) is None
+    seen = []
+    for room in (need // 2, need // 40):
+        said = budget.warning(config, *sizes, room=room)
+        assert said is not None
+        assert f"training needs about {need / 1e9:.1f} GB" in said
+        flag, value = said.split(" with --")[1].split()[:2]
+        name = flag.replace("-", "_")
+        seen.append(name)
+        assert budget.predict(config.replace(**{name: int(value)}), *sizes) <= room
+    assert seen == ["chunk_size", "batch_size"]
+    assert "more machines" in str(budget.warning(config, *sizes, room=1000))
+    assert "norm other than batch" in str(
+        budget.warning(config.replace(norm="batch"), *sizes, room=1000)
+    )
