@@ -19,16 +19,18 @@ from dgt.errors import InputError
 from dgt.evaluate import accuracy
 from dgt.io import normalise, write_predictions
 from dgt.modelfile import Facts, node_ids, read_model, write_model
-from dgt.nn import build
-from dgt.prepare import prepare
+from dgt.models import build, require_memory
+from dgt.prepare import prepare, takes_anchors
 from dgt.splits import PARTS, choose
 from dgt.train import History, fit
 
 Inputs = Mapping[str, Tensor | None]
+DEFAULT_MODEL = Config().model.model
 
 
 class NodeClassifier:
-    """Predicts the classes of a graph's nodes with a Deformable Graph Transformer.
+    """Predicts the classes of a graph's nodes with a Deformable Graph Transformer, or
+    another model.
 
     .. code-block:: python
 
@@ -36,8 +38,8 @@ class NodeClassifier:
         print(classifier.score())
 
     Args:
-        config: The settings (default: ``Config()``).
-        **settings: Single settings by name, such as ``lr=0.005`` or ``model="dgt-light"``.
+        config: The settings (default: those of the model).
+        **settings: Single settings by name, such as ``lr=0.005`` or ``model="gcn"``.
 
     Attributes:
         model_: The trained network.
@@ -47,7 +49,8 @@ class NodeClassifier:
     """
 
     def __init__(self, config: Config | None = None, **settings: Any) -> None:
-        self.config = (config or Config()).replace(**settings)
+        model = settings.get("model", DEFAULT_MODEL)
+        self.config = (config or Config.of(model)).replace(**settings)
 
     def fit(
         self,
@@ -78,8 +81,9 @@ class NodeClassifier:
         split = train.split_index if splits != "given" else None
         if split is not None and splits == "published":
             split %= masks.size(1)
+        require_memory(self.config, data.num_nodes)
         anchors = None
-        if self.config.encoding.encoding == "katz":
+        if takes_anchors(self.config):
             count = self.config.encoding.anchors
             anchors = choose_anchors(data.edge_index, data.num_nodes, count)
         state = "new"
@@ -211,6 +215,7 @@ class NodeClassifier:
         if data is not None:
             data = normalise(data)
             self.facts_.require_features(data)
+            require_memory(self.config, data.num_nodes)
             return data, prepare(data, self.config, self.facts_.find_anchors(data))
         if not hasattr(self, "_inputs"):
             raise InputError("a loaded NodeClassifier has no graph of its own; pass one as data")
