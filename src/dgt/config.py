@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 from dgt.errors import InputError, nearest
 
 CRITERIA = ("bfs", "ppr", "similarity")
+DGTS = ("dgt", "dgt-light")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +48,8 @@ class SequenceConfig:
 class EncodingConfig:
     """Positional encoding: the graph's structure, added to the features."""
 
-    encoding: Literal["katz", "none"] = "katz"
-    """Positional encoding."""
+    encoding: Literal["katz", "laplacian", "none"] = "katz"
+    """Positional encoding that is added to the features, of dgt and transformer."""
     katz_order: int = 1
     """Longest path counted (the K of the Katz sum)."""
     katz_beta: float = 0.5
@@ -58,10 +59,15 @@ class EncodingConfig:
     anchors: int | None = None
     """Anchors N', the nodes of highest degree. Unset: all nodes of a graph of up to 8192 nodes, 128
     of a larger one."""
+    laplacian_columns: int = 16
+    """Eigenvectors of the graph's Laplacian, for encoding laplacian and for gt-full and
+    gt-sparse."""
 
     def __post_init__(self) -> None:
         _require("katz_order", self.katz_order, self.katz_order >= 1, "at least 1")
         _require("katz_beta", self.katz_beta, self.katz_beta > 0, "above 0")
+        columns = self.laplacian_columns
+        _require("laplacian_columns", columns, columns >= 1, "at least 1")
         if self.anchors is not None:
             _require("anchors", self.anchors, self.anchors >= 1, "at least 1")
 
@@ -70,8 +76,27 @@ class EncodingConfig:
 class ModelConfig:
     """The network."""
 
-    model: Literal["dgt", "dgt-light"] = "dgt"
-    """dgt attends over several criteria, dgt-light over one."""
+    model: Literal[
+        "mlp",
+        "gcn",
+        "gat",
+        "graphsage",
+        "jknet",
+        "sgc",
+        "gatv2",
+        "mixhop",
+        "geom-gcn",
+        "h2gcn",
+        "deformable-gcn",
+        "transformer",
+        "graphormer",
+        "gt-full",
+        "gt-sparse",
+        "dgt-light",
+        "dgt",
+    ] = "dgt"
+    """dgt attends over several criteria, dgt-light over one; the others are the models that the
+    paper compares with. Some settings have another default for these."""
     feature_scaling: Literal["sum", "l2", "none"] = "none"
     """Each node's features are divided by their absolute sum, their L2 norm, or not."""
     feature_layers: int = 2
@@ -79,9 +104,14 @@ class ModelConfig:
     hidden_channels: int = 64
     """Channels C of every node."""
     blocks: int = 1
-    """Deformable attention blocks."""
+    """Blocks of dgt, deformable-gcn, transformer, graphormer and gt."""
+    layers: int = 2
+    """Layers of mlp, gcn, gat, graphsage, jknet, gatv2 and mixhop; steps K of sgc; rounds K of
+    h2gcn."""
+    neighbors: int = 10
+    """Neighbours of each node in the latent graphs of deformable-gcn."""
     heads: int = 4
-    """Attention heads M for each criterion."""
+    """Attention heads M, of dgt for each criterion."""
     keys: int = 4
     """Keys K for each head."""
     interpolation: Literal["rbf", "bilinear"] = "rbf"
@@ -104,9 +134,13 @@ class ModelConfig:
     """Dropout of the positional encoding's columns."""
     node_dropout: float = 0.5
     """Dropout of whole nodes among those that are read."""
+    value_dropout: float = 0.0
+    """Dropout of the channels that are read, for each node anew."""
 
     def __post_init__(self) -> None:
-        for name in ("feature_layers", "hidden_channels", "blocks", "heads", "keys"):
+        for name in (
+            "feature_layers", "hidden_channels", "blocks", "layers", "neighbors", "heads", "keys",
+        ):  # fmt: skip
             value = getattr(self, name)
             _require(name, value, value >= 1, "at least 1")
         _require(
@@ -118,7 +152,13 @@ class ModelConfig:
         _require("gamma", self.gamma, self.gamma >= 0.1, "at least 0.1")
         _require("epsilon", self.epsilon, self.epsilon >= 1, "at least 1")
         _require("mlp_ratio", self.mlp_ratio, self.mlp_ratio > 0, "above 0")
-        for name in ("dropout", "input_dropout", "encoding_dropout", "node_dropout"):
+        for name in (
+            "dropout",
+            "input_dropout",
+            "encoding_dropout",
+            "node_dropout",
+            "value_dropout",
+        ):
             value = getattr(self, name)
             _require(name, value, 0 <= value < 1, "at least 0 and below 1")
 
@@ -130,11 +170,11 @@ class TrainConfig:
     lr: float = 0.01
     """Learning rate of Adam."""
     weight_decay: float = 5e-4
-    """Weight decay of the blocks and the head."""
+    """Weight decay: of dgt's blocks and head, and of all weights of the other models."""
     feature_weight_decay: float = 5e-4
-    """Weight decay of the layers that take the features in."""
+    """Weight decay of dgt's layers that take the features in."""
     encoding_weight_decay: float = 0.02
-    """Weight decay of the positional encoding's layers."""
+    """Weight decay of the layers of dgt's positional encoding."""
     average: float = 0.0
     """Weights are averaged over epochs: how much of the average each epoch keeps. The average is
     what is validated and saved. 0: the last weights themselves."""
@@ -195,10 +235,19 @@ class Config:
         if self.model.model == "dgt-light" and given is not None and len(given) != 1:
             raise InputError(f"criteria: dgt-light takes one criterion, got {', '.join(given)}")
         for name in ("batch_size", "chunk_size"):
-            if self.model.norm == "batch" and getattr(self.train, name) is not None:
+            if getattr(self.train, name) is None:
+                continue
+            if not self.is_dgt:
+                raise InputError(f"{name}: dgt and dgt-light have it, {self.model.model} has not")
+            if self.model.norm == "batch":
                 raise InputError(
                     f"{name}: a batch norm needs all nodes at once; choose another norm"
                 )
+
+    @property
+    def is_dgt(self) -> bool:
+        """Whether the model is one of ours, not one of those that the paper compares with."""
+        return self.model.model in DGTS
 
     @property
     def criteria(self) -> tuple[str, ...]:
@@ -223,14 +272,23 @@ class Config:
 
     @classmethod
     def from_dict(cls, tables: dict[str, Any], place: str = "settings") -> "Config":
-        """The reverse of :meth:`to_dict`; ``place`` names the source in error messages."""
+        """The reverse of :meth:`to_dict`; ``place`` names the source in error messages. What is not
+        there has the default of the model that is."""
+        checked = check_tables(tables, place)
+        for name, value in own_defaults(checked.get("model", {}).get("model")).items():
+            checked.setdefault(TABLES[name], {}).setdefault(name, value)
         made = {}
-        for table, values in check_tables(tables, place).items():
+        for table, values in checked.items():
             try:
                 made[table] = PARTS[table](**values)
             except InputError as error:
                 raise InputError(f"{place}: [{table}] {error}") from None
         return cls(**made)
+
+    @classmethod
+    def of(cls, model: str) -> "Config":
+        """The defaults of a model."""
+        return cls.from_dict({"model": {"model": model}})
 
     def replace(self, **settings: Any) -> "Config":
         """A copy with other values for some settings, whichever part they belong to."""
@@ -252,6 +310,22 @@ PARTS: dict[str, Any] = {
 }
 TABLES = {f.name: table for table, part in PARTS.items() for f in dataclasses.fields(part)}
 MODELS: tuple[str, ...] = get_args(ModelConfig.__annotations__["model"])
+
+# Where the defaults of the models that the paper compares with are others than DGT's.
+_BASELINE: dict[str, Any] = {"encoding": "none", "dropout": 0.5, "input_dropout": 0.5}
+_OWN: dict[str, dict[str, Any]] = {
+    "sgc": {"input_dropout": 0.0},
+    "h2gcn": {"input_dropout": 0.0},
+    "gt-full": {"norm": "batch"},
+    "gt-sparse": {"norm": "batch"},
+}
+
+
+def own_defaults(model: str | None) -> dict[str, Any]:
+    """The defaults of a model that are not those of the dataclasses."""
+    if model is None or model in DGTS:
+        return {}
+    return _BASELINE | _OWN.get(model, {})
 
 
 def check_tables(tables: dict[str, Any], place: str) -> dict[str, dict[str, Any]]:

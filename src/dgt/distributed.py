@@ -83,6 +83,8 @@ def size() -> int:
 
 def require_possible(config: Config) -> None:
     """Refuses settings that several processes cannot share."""
+    if size() > 1 and not config.is_dgt:
+        raise InputError(f"model: {config.model.model} trains in one process; dgt in several")
     if size() > 1 and config.train.batch_size is not None:
         raise InputError(
             "batch_size: several processes share a step; use chunk_size for less memory"

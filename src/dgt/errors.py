@@ -16,6 +16,10 @@ class RankError(Exception):
     """Another of the processes that train together is gone."""
 
 
+class MemoryNeeded(InputError):
+    """A model and a graph that together need more memory than there is."""
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """A clause that names the choices like ``word``, or all of them when none is like it."""
     choices = sorted(words)

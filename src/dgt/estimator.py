@@ -19,17 +19,20 @@ from dgt.errors import InputError
 from dgt.evaluate import accuracy
 from dgt.io import normalise, write_predictions
 from dgt.modelfile import Facts, node_ids, read_model, write_model
-from dgt.nn import build
-from dgt.prepare import prepare
+from dgt.models import build, require_memory
+from dgt.prepare import prepare, takes_anchors
 from dgt.splits import PARTS, choose
 from dgt.steps import Batched, Chunked, Whole
 from dgt.train import History, fit
 
 log = logging.getLogger("dgt")
 
+DEFAULT_MODEL = Config().model.model
+
 
 class NodeClassifier:
-    """Predicts the classes of a graph's nodes with a Deformable Graph Transformer.
+    """Predicts the classes of a graph's nodes with a Deformable Graph Transformer, or
+    another model.
 
     .. code-block:: python
 
@@ -37,8 +40,8 @@ class NodeClassifier:
         print(classifier.score())
 
     Args:
-        config: The settings (default: ``Config()``).
-        **settings: Single settings by name, such as ``lr=0.005`` or ``model="dgt-light"``.
+        config: The settings (default: those of the model).
+        **settings: Single settings by name, such as ``lr=0.005`` or ``model="gcn"``.
 
     Attributes:
         model_: The trained network.
@@ -48,7 +51,8 @@ class NodeClassifier:
     """
 
     def __init__(self, config: Config | None = None, **settings: Any) -> None:
-        self.config = (config or Config()).replace(**settings)
+        model = settings.get("model", DEFAULT_MODEL)
+        self.config = (config or Config.of(model)).replace(**settings)
 
     def fit(
         self,
@@ -80,8 +84,9 @@ class NodeClassifier:
         split = train.split_index if splits != "given" else None
         if split is not None and splits == "published":
             split %= masks.size(1)
+        require_memory(self.config, data.num_nodes)
         anchors = None
-        if self.config.encoding.encoding != "none":
+        if takes_anchors(self.config):
             count = self.config.encoding.anchors
             anchors = choose_anchors(data.edge_index, data.num_nodes, count)
         state = "new"
@@ -94,7 +99,8 @@ class NodeClassifier:
         self._steps = distributed.first_of_machine_first(
             lambda: self._prepare(data, anchors, progress)
         )
-        if distributed.rank() == 0:
+        columns = _columns(self._steps.given.get("encoding"))
+        if self.config.is_dgt and distributed.rank() == 0:
             self._warn_of_memory(int(data.train_mask.sum()), len(data.class_names))
         in_channels = data.x.size(1)
         if distributed.size() > 1:
@@ -111,6 +117,7 @@ class NodeClassifier:
             classes=list(range(len(names))) if named else [int(name) for name in names],
             feature_names=data.get("feature_names"),
             anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
+            encoding_channels=columns,
         )
         self.model_ = _build(self.config, self.facts_)
         if distributed.rank() > 0:
@@ -254,6 +261,7 @@ class NodeClassifier:
         if data is not None:
             data = normalise(data)
             self.facts_.require_features(data)
+            require_memory(self.config, data.num_nodes)
             return data, self._prepare(data, self.facts_.find_anchors(data))
         if not hasattr(self, "_steps"):
             raise InputError("a loaded NodeClassifier has no graph of its own; pass one as data")
@@ -310,8 +318,14 @@ class NodeClassifier:
 def _build(config: Config, facts: Facts) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.train.seed)
-        columns = len(facts.anchors or [])
+        columns = facts.encoding_channels
+        if columns is None:
+            columns = len(facts.anchors or [])
         return build(config, facts.in_channels, len(facts.class_names), columns)
+
+
+def _columns(encoding: Tensor | None) -> int:
+    return 0 if encoding is None else encoding.size(1)
 
 
 def _stored(matrix: Tensor) -> int:

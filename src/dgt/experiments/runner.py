@@ -5,12 +5,13 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from itertools import zip_longest
 from pathlib import Path
 
 from torch_geometric.data import Data
 
 from dgt.datasets import load
-from dgt.errors import InputError
+from dgt.errors import InputError, MemoryNeeded
 from dgt.estimator import NodeClassifier
 from dgt.experiments.display import display
 from dgt.experiments.record import Key, Record, append, read, require_writable
@@ -27,7 +28,7 @@ def reproduce(
     *,
     datasets: Iterable[str] | None = None,
     models: Iterable[str] | None = None,
-    runs: int = 30,
+    runs: int | None = None,
     workers: int | None = None,
     results: Path = Path("results"),
     show: bool = False,
@@ -43,7 +44,7 @@ def reproduce(
         table: One of ``TABLES``.
         datasets: The data sets to take (default: all of the table).
         models: The models to take (default: all of the table).
-        runs: Number of runs for each line.
+        runs: Number of runs for each line (default: that of its setup).
         workers: Number of processes (default: one for each core).
         results: Folder for the record and the tables.
         show: Run nothing.
@@ -53,15 +54,19 @@ def reproduce(
     setups = table.select(datasets, models)
     if readme is not None:
         around(readme, table.name)  # refuses a file without the comments before the first run
-    planned = {setup: [setup.run(table.name, r) for r in range(runs)] for setup in setups}
+    planned = {
+        setup: [setup.run(table.name, r) for r in range(runs or setup.runs)] for setup in setups
+    }
     path = results / RECORD
     records = read(path)
+    refused: set[Key] = set()
 
     def lay_out() -> Sheet:
-        return table.lay_out([_line(setup, each, records) for setup, each in planned.items()])
+        lines = (_line(setup, each, records, refused) for setup, each in planned.items())
+        return table.lay_out([line for line in lines if line.records or not show])
 
     # The first run of every line, then the second: what is done early is spread over the table.
-    ordered = [run for each in zip(*planned.values(), strict=True) for run in each]
+    ordered = [run for each in zip_longest(*planned.values()) for run in each if run is not None]
     if show and not any(run.key in records for run in ordered):
         raise InputError(f"{path}: there is no run of {table.name} with these settings on record")
     missing = list({run.key: run for run in ordered if run.key not in records}.values())
@@ -75,6 +80,9 @@ def reproduce(
             closing(share(train, missing, workers)) as finished,
         ):
             for run, record in finished:
+                if record is None:
+                    refused.add(run.key)
+                    continue
                 append(path, record)
                 records[run.key] = record
                 show_run(run, record)
@@ -87,10 +95,12 @@ def reproduce(
     return sheet
 
 
-def train(run: Run) -> Record:
-    """Does one run; called in a worker process."""
+def train(run: Run) -> Record | None:
+    """Does one run, or none if it needs more memory than there is; called in a worker process."""
     try:
         classifier = NodeClassifier(run.config).fit(_load(run.dataset), graph=run.dataset)
+    except MemoryNeeded:
+        return None
     except InputError as error:
         raise InputError(f"{run}: {error}") from None
     metrics = classifier.metrics_
@@ -114,5 +124,6 @@ def _load(dataset: str) -> Data:
     return load(dataset, "published")
 
 
-def _line(setup: Setup, runs: list[Run], records: Mapping[Key, Record]) -> Line:
-    return Line(setup, [records[run.key] for run in runs if run.key in records], len(runs))
+def _line(setup: Setup, runs: list[Run], records: Mapping[Key, Record], refused: set[Key]) -> Line:
+    done = [records[run.key] for run in runs if run.key in records]
+    return Line(setup, done, len(runs), any(run.key in refused for run in runs))

@@ -11,6 +11,9 @@ from dgt.report import Sheet
 
 SPLITS = 10
 """Published splits of each benchmark."""
+OURS = ("dgt-light", "dgt")
+RUNS = 30
+"""Runs of ours; the other models have one on each split."""
 
 
 class Run(NamedTuple):
@@ -38,6 +41,11 @@ class Setup(NamedTuple):
     """The line's name for the settings: the model or what was changed in it."""
     config: Config
 
+    @property
+    def runs(self) -> int:
+        """Number of runs, unless another is asked for."""
+        return RUNS if self.config.model.model in OURS else SPLITS
+
     def run(self, table: str, r: int) -> Run:
         """The run of number ``r``: all published splits with seed 0, then with seed 1, and on."""
         config = self.config.replace(splits="published", split=r % SPLITS, seed=r // SPLITS)
@@ -51,6 +59,8 @@ class Line(NamedTuple):
     records: list[Record]
     asked: int
     """Number of runs it is to have."""
+    refused: bool = False
+    """Whether a run needs more memory than there is."""
 
 
 @dataclass(frozen=True)

@@ -36,5 +36,6 @@ def build(config: Config, in_channels: int, out_channels: int, encoding_channels
         encoding_channels=encoding_channels,
         encoding_dropout=model.encoding_dropout,
         node_dropout=model.node_dropout,
+        value_dropout=model.value_dropout,
         feature_layers=model.feature_layers,
     )

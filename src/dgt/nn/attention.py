@@ -33,6 +33,7 @@ class DeformableGraphAttention(nn.Module):
         keys: Number of keys K for each head.
         kernel: The interpolation kernel g.
         dropout: Probability that a node's values are read as zero by all others in training.
+        value_dropout: The same for each channel of a node's representation, before the values.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class DeformableGraphAttention(nn.Module):
         keys: int = 4,
         kernel: Kernel | None = None,
         dropout: float = 0.0,
+        value_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if channels % heads:
@@ -53,6 +55,7 @@ class DeformableGraphAttention(nn.Module):
         self.heads = heads
         self.keys = keys
         self.dropout = dropout
+        self.value_dropout = value_dropout
         self.kernel = kernel or Kernel()
         self.values = Linear(channels, criteria * channels, bias=False)
         self.query = Linear(channels, 2 * criteria * heads * keys)
@@ -91,16 +94,18 @@ class DeformableGraphAttention(nn.Module):
         if sequences.dim() != 3 or sequences.size(0) != self.criteria:
             shape = tuple(sequences.shape)
             raise ValueError(f"sequences must have the shape ({self.criteria}, N, L), got {shape}")
-        values = self.values(self.readable(z))
+        values = self.values(z * self.mask(z) if self.training else z)
         values = values.view(-1, self.criteria, self.heads, self.channels // self.heads)
         queries = self.queries(z if nodes is None else z[nodes])
         return self.out(attend(values, sequences, queries, self.kernel).flatten(1))
 
-    def readable(self, z: Tensor) -> Tensor:
-        """What others may read of the nodes: in training, some nodes not at all."""
-        if self.training and self.dropout:
-            return z * drop(torch.ones_like(z[:, :1]), self.dropout)
-        return z
+    def mask(self, z: Tensor) -> Tensor:
+        """What is read of the nodes in training, as factors that broadcast to ``z``: of some nodes
+        nothing, of the others some channels."""
+        mask = drop(torch.ones_like(z[:, :1]), self.dropout, self.training)
+        if self.training and self.value_dropout:
+            mask = drop(mask.expand_as(z).contiguous(), self.value_dropout)
+        return mask
 
     def queries(self, z: Tensor) -> Tensor:
         """The numbers from which :func:`dgt.nn.interpolation.sample` makes the keys' offsets and

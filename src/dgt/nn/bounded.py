@@ -116,7 +116,7 @@ class Chunks:
         attention = block.attention
         normed = block.norm(z)
         with rows_from(self.first):
-            mask = attention.readable(torch.ones_like(z[:, :1]))
+            mask = attention.mask(z.detach())
         if nodes is not None:
             z, sequences = z[nodes], sequences[:, nodes]
         weights = (attention.values.weight, attention.query.weight, attention.query.bias)
@@ -250,7 +250,7 @@ def _read(
     T, M, K, C = attention.criteria, attention.heads, attention.keys, attention.channels
     weight = query_weight.view(2, T, M * K, C)[:, t].reshape(2 * M * K, C)
     bias = query_bias.view(2, T, M * K)[:, t].reshape(2 * M * K)
-    queries = linear(z, weight.t(), bias).view(-1, 2, 1, M, K)
+    queries = linear(z, weight.t(), bias).view(-1, 2, 1, M, K) + attention.start[:, t : t + 1]
     values = values.view(-1, 1, M, C // M)
     read = attend(values, sequence, queries, attention.kernel).flatten(1)
     return linear(read, out_weight[:, t * C : (t + 1) * C].t())

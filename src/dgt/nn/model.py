@@ -86,6 +86,7 @@ class DGT(nn.Module):
         mlp_ratio: Width of a block's MLP as a multiple of ``hidden_channels``.
         dropout: Dropout of hidden channels.
         node_dropout: Dropout of whole nodes among those that attention reads.
+        value_dropout: Dropout of the channels that attention reads.
         feature_layers: Linear layers of :math:`f_\theta`, with norm, ReLU and dropout between them.
         input_dropout: Dropout of the features.
         encoding_channels: Columns of the positional encoding; 0 leaves it out.
@@ -107,6 +108,7 @@ class DGT(nn.Module):
         mlp_ratio: float = 1.0,
         dropout: float = 0.0,
         node_dropout: float = 0.0,
+        value_dropout: float = 0.0,
         feature_layers: int = 1,
         input_dropout: float = 0.0,
         encoding_channels: int = 0,
@@ -140,6 +142,7 @@ class DGT(nn.Module):
                     keys=keys,
                     kernel=kernel,
                     dropout=node_dropout,
+                    value_dropout=value_dropout,
                 ),
                 norm=norm,
                 mlp_ratio=mlp_ratio,
