@@ -11,6 +11,14 @@ from typing import Any, Literal, get_args, get_origin
 from dgt.errors import InputError, nearest
 
 CRITERIA = ("bfs", "ppr", "similarity")
+ABSOLUTE = ("absolute-random", "absolute-bfs", "absolute-ppr", "absolute-similarity")
+
+
+def check_criterion(name: str) -> None:
+    if name not in CRITERIA + ABSOLUTE:
+        raise InputError(
+            f"criteria: unknown criterion {name!r}; {nearest(name, CRITERIA + ABSOLUTE)}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,8 +26,9 @@ class SequenceConfig:
     """NodeSort: how each node's sequences of other nodes are made."""
 
     criteria: tuple[str, ...] | None = None
-    """Sorting criteria, from bfs, ppr and similarity. Unset: all three for dgt, bfs for
-    dgt-light."""
+    """Sorting criteria, from bfs, ppr and similarity; or, for one order that is the same for all
+    nodes, absolute-random, absolute-bfs, absolute-ppr and absolute-similarity. Unset: bfs, ppr and
+    similarity for dgt, bfs for dgt-light."""
     length: int = 16
     """Nodes kept of each sequence (L), the base node first."""
     ppr_alpha: float = 0.15
@@ -34,10 +43,7 @@ class SequenceConfig:
         if self.criteria is not None:
             _require("criteria", self.criteria, len(self.criteria) > 0, "at least one criterion")
             for criterion in self.criteria:
-                if criterion not in CRITERIA:
-                    raise InputError(
-                        f"criteria: unknown criterion {criterion!r}; {nearest(criterion, CRITERIA)}"
-                    )
+                check_criterion(criterion)
 
 
 @dataclass(frozen=True, kw_only=True)

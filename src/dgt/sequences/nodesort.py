@@ -10,9 +10,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from dgt.config import CRITERIA, SequenceConfig
-from dgt.errors import InputError, nearest
+from dgt.config import ABSOLUTE, CRITERIA, SequenceConfig, check_criterion
+from dgt.errors import InputError
 from dgt.graph import adjacency, features
+from dgt.sequences.absolute import absolute_order
 from dgt.sequences.bfs import bfs_sequences
 from dgt.sequences.cache import cached, fingerprint
 from dgt.sequences.own import own_sequences
@@ -39,13 +40,15 @@ def node_sequences(
         S_{\pi b} = \text{NodeSort}_\pi(\mathcal{G}, v_b, \{\mathbf{x}_i\}_{i=1}^N)
 
     as indices. The base node comes first. A node that reaches fewer than :math:`L` nodes has a
-    shorter sequence, padded with -1.
+    shorter sequence, padded with -1. An absolute criterion has one order of all nodes, in which
+    every base node sees the same first :math:`L`.
 
     Args:
         data: a graph. Its edges are taken as undirected, self-loops are left out.
         criteria: for each sequence ``"bfs"`` (by hop, then by descending degree), ``"ppr"``
-            (personalized PageRank), ``"similarity"`` (cosine of the features), or a function of
-            ``data`` and ``length`` that returns sequences as integers [N, L] of this same form.
+            (personalized PageRank), ``"similarity"`` (cosine of the features), an absolute order
+            (:func:`dgt.sequences.absolute.absolute_order`), or a function of ``data`` and
+            ``length`` that returns sequences as integers [N, L] of this same form.
         length: nodes kept, L.
         ppr_alpha: teleport probability of the personalized PageRank.
         ppr_tolerance: mass for each edge at which its push stops; smaller is more exact and slower.
@@ -75,10 +78,13 @@ def node_sequences(
         decisive = x() if criterion == "similarity" else data.edge_index.cpu().numpy()
         return cached(fingerprint(settings, decisive), shape, lambda: sort(criterion))
 
-    sequences = np.empty((len(criteria), *shape), dtype=np.int32)
+    sequences = np.full((len(criteria), *shape), -1, dtype=np.int32)
     for t, criterion in enumerate(criteria):
         if not isinstance(criterion, str):
             sequences[t] = own_sequences(criterion, data, length)
+        elif criterion in ABSOLUTE:
+            order = absolute_order(data, criterion, ppr_alpha)[:length]
+            sequences[t, :, : len(order)] = order
         else:
             sequences[t] = sort_once(criterion) if cache else sort(criterion)
     return torch.from_numpy(sequences)
@@ -88,7 +94,7 @@ class NodeSort(BaseTransform):
     """Sets ``data.sequences``, int32 [T, N, L]: :func:`node_sequences` as a PyG transform.
 
     Args:
-        criteria: ``"bfs"``, ``"ppr"``, ``"similarity"`` or functions of ``data`` and ``length``.
+        criteria: Names or functions, as for :func:`node_sequences`.
         length: nodes kept, L.
         ppr_alpha: teleport probability of the personalized PageRank.
         ppr_tolerance: mass for each edge at which its push stops; smaller is more exact and slower.
@@ -137,11 +143,9 @@ def _checked(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     if isinstance(criteria, str) or callable(criteria):
         criteria = (criteria,)
     for criterion in criteria:
-        if isinstance(criterion, str) and criterion not in CRITERIA:
-            raise InputError(
-                f"criteria: unknown criterion {criterion!r}; {nearest(criterion, CRITERIA)}"
-            )
-        if not isinstance(criterion, str) and not callable(criterion):
+        if isinstance(criterion, str):
+            check_criterion(criterion)
+        elif not callable(criterion):
             raise InputError(f"criteria: expected names or functions, got {criterion!r}")
     if not criteria:
         raise InputError("criteria: got none, expected at least one")

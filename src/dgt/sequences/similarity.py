@@ -1,6 +1,7 @@
 """Sequences by similarity of features."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -48,10 +49,10 @@ def similarity_sequences(
     sequences = np.full((num_nodes, length), -1, dtype=np.int32)
     is_dense = isinstance(x, np.ndarray)
     if is_dense:
-        unit = _unit_rows(x)
+        unit = unit_rows(x)
         index = None if num_nodes <= EXACT_NODES else RowIndex((unit / UNIT).astype(np.float32))
     else:
-        rows = _sparse_unit_rows(x)
+        rows = unit_rows(x)
         columns = rows.tocsc()
         by_row = (rows.indptr, rows.indices, rows.data)
         by_column = (columns.indptr, columns.indices, columns.data)
@@ -70,8 +71,11 @@ def similarity_sequences(
     return sequences
 
 
-def _unit_rows(x: np.ndarray) -> np.ndarray:
-    """Rows scaled to length UNIT and rounded to whole numbers; a zero row stays zero."""
+def unit_rows(x: Any) -> Any:
+    """Rows, dense or sparse, scaled to length UNIT and rounded to whole numbers; a zero row stays
+    zero."""
+    if scipy.sparse.issparse(x):
+        return _sparse_unit_rows(x)
     unit = x.astype(np.float64)
     # First by the largest value, as its square may be out of range.
     unit /= _or_one(np.abs(unit).max(axis=1, initial=0))[:, None]
@@ -81,7 +85,6 @@ def _unit_rows(x: np.ndarray) -> np.ndarray:
 
 
 def _sparse_unit_rows(x: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """The same of a sparse matrix."""
     unit = x.astype(np.float64)
     unit.sum_duplicates()
     row = np.repeat(np.arange(unit.shape[0]), np.diff(unit.indptr))
@@ -98,7 +101,8 @@ def _or_one(values: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _on_grid(product):  # type: ignore[no-untyped-def]
+def on_grid(product):  # type: ignore[no-untyped-def]
+    """The cosine of a product of unit rows, in steps of 1 / GRID."""
     return np.floor(product * (GRID / UNIT / UNIT) + 0.5)
 
 
@@ -110,7 +114,7 @@ def _sort_by_product(thread, threads, products, start, sequences):  # type: igno
         base = start + b
         filled = insert(sequences[b], scores, 0, base, np.inf)
         for node in range(products.shape[1]):
-            score = _on_grid(products[b, node])
+            score = on_grid(products[b, node])
             if score > 0 and node != base:
                 filled = insert(sequences[b], scores, filled, node, score)
 
@@ -126,7 +130,7 @@ def _sort_candidates(  # type: ignore[no-untyped-def]
         filled = insert(sequences[b], scores, 0, base, np.inf)
         for node in candidates[b]:
             if node >= 0 and node != base:
-                score = _on_grid((unit[base] * unit[node]).sum())
+                score = on_grid((unit[base] * unit[node]).sum())
                 if score > 0:
                     filled = insert(sequences[b], scores, filled, node, score)
 
@@ -148,7 +152,7 @@ def _sort_by_sparse_product(  # type: ignore[no-untyped-def]
                 products[column_rows[j]] += row_values[i] * column_values[j]
         filled = insert(sequences[b], scores, 0, base, np.inf)
         for node in range(len(products)):
-            score = _on_grid(products[node])
+            score = on_grid(products[node])
             if score > 0 and node != base:
                 filled = insert(sequences[b], scores, filled, node, score)
             products[node] = 0
