@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from dgt.encodings import Katz, choose_anchors, katz
+from dgt.encodings import Katz, choose_anchors, katz, laplacian
 from dgt.errors import InputError
 from tests.sequences.graphs import graphs
 from tests.small import block_graph
@@ -102,3 +102,39 @@ def test_wrong_settings(arguments: dict, message: str) -> None:
     with pytest.raises(InputError) as caught:
         katz(block_graph().edge_index, 90, **{"anchors": torch.arange(3), **arguments})
     assert message in str(caught.value)
+
+
+def dense_laplacian(data: Data) -> np.ndarray:
+    A = dense_adjacency(data)
+    roots = np.diag(1 / np.sqrt(np.maximum(A.sum(0), 1)))
+    return np.diag(A.sum(0) > 0) - roots @ A @ roots
+
+
+@settings(deadline=None)
+@given(data=graphs(), k=st.integers(1, 12))
+def test_laplacian_has_the_smallest_eigenvalues_above_zero(data: Data, k: int) -> None:
+    L = dense_laplacian(data)
+    columns = laplacian(data.edge_index, data.num_nodes, k).double().numpy()
+    assert columns.shape == (data.num_nodes, k)
+    values = np.linalg.eigvalsh(L)
+    expected = values[values > 1e-9][:k]
+    found, rest = columns[:, : len(expected)], columns[:, len(expected) :]
+    np.testing.assert_allclose(found.T @ found, np.eye(len(expected)), atol=1e-3)
+    np.testing.assert_allclose(L @ found, found * expected, atol=1e-3)
+    assert (rest == 0).all()
+    largest = np.take_along_axis(columns, abs(columns).argmax(0)[None], axis=0)
+    assert (largest >= 0).all()
+
+
+def test_laplacian_of_a_larger_graph_with_two_parts() -> None:
+    ring = torch.arange(700)
+    edges = torch.stack([ring, ring.roll(-1)])
+    both = torch.cat([edges, edges + 700], dim=1)
+    columns = laplacian(both, 1401, 4).double().numpy()  # and a node of its own
+    # A ring of n nodes has the eigenvalue 1 - cos(2 pi / n) twice; so there are four of them.
+    L = dense_laplacian(Data(edge_index=both, num_nodes=1401))
+    found = L @ columns
+    np.testing.assert_allclose(found, (1 - np.cos(2 * np.pi / 700)) * columns, atol=1e-5)
+    np.testing.assert_allclose(columns.T @ columns, np.eye(4), atol=1e-2)
+    assert (columns[-1] == 0).all()
+    assert (laplacian(both, 1401, 4).numpy() == columns).all()

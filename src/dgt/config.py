@@ -50,8 +50,8 @@ class SequenceConfig:
 class EncodingConfig:
     """Positional encoding: the graph's structure, added to the features."""
 
-    encoding: Literal["katz", "none"] = "katz"
-    """Positional encoding."""
+    encoding: Literal["katz", "laplacian", "none"] = "katz"
+    """Positional encoding that is added to the features, of dgt and transformer."""
     katz_order: int = 1
     """Longest path counted (the K of the Katz sum)."""
     katz_beta: float = 0.5
@@ -61,10 +61,15 @@ class EncodingConfig:
     anchors: int | None = None
     """Anchors N', the nodes of highest degree. Unset: all nodes of a graph of up to 8192 nodes, 128
     of a larger one."""
+    laplacian_columns: int = 16
+    """Eigenvectors of the graph's Laplacian, for encoding laplacian and for gt-full and
+    gt-sparse."""
 
     def __post_init__(self) -> None:
         _require("katz_order", self.katz_order, self.katz_order >= 1, "at least 1")
         _require("katz_beta", self.katz_beta, self.katz_beta > 0, "above 0")
+        columns = self.laplacian_columns
+        _require("laplacian_columns", columns, columns >= 1, "at least 1")
         if self.anchors is not None:
             _require("anchors", self.anchors, self.anchors >= 1, "at least 1")
 

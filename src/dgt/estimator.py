@@ -79,7 +79,7 @@ class NodeClassifier:
         if split is not None and splits == "published":
             split %= masks.size(1)
         anchors = None
-        if self.config.encoding.encoding != "none":
+        if self.config.encoding.encoding == "katz":
             count = self.config.encoding.anchors
             anchors = choose_anchors(data.edge_index, data.num_nodes, count)
         state = "new"
@@ -98,6 +98,7 @@ class NodeClassifier:
             classes=list(range(len(names))) if named else [int(name) for name in names],
             feature_names=data.get("feature_names"),
             anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
+            encoding_channels=_columns(self._inputs.get("encoding")),
         )
         self.model_ = _build(self.config, self.facts_)
         history = fit(
@@ -266,5 +267,11 @@ class NodeClassifier:
 def _build(config: Config, facts: Facts) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.train.seed)
-        columns = len(facts.anchors or [])
+        columns = facts.encoding_channels
+        if columns is None:
+            columns = len(facts.anchors or [])
         return build(config, facts.in_channels, len(facts.class_names), columns)
+
+
+def _columns(encoding: Tensor | None) -> int:
+    return 0 if encoding is None else encoding.size(1)

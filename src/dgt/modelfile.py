@@ -29,7 +29,9 @@ class Facts:
     """The classes' numbers in the user's ``y``."""
     feature_names: list[str] | None = None
     anchors: list[int | str] | None = None
-    """Ids of the nodes that the columns of the positional encoding stand for."""
+    """Ids of the nodes that the columns of the Katz encoding stand for."""
+    encoding_channels: int | None = None
+    """Columns of the positional encoding. Unset, in older files: one for each anchor."""
 
     def require_features(self, data: Data) -> None:
         """Refuses a graph with other features than those of training."""

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import Config
-from dgt.encodings import choose_anchors, katz
+from dgt.encodings import choose_anchors, katz, laplacian
 from dgt.graph import features, scaled_rows, to_torch
 from dgt.sequences import node_sequences
 
@@ -60,6 +60,8 @@ def _encoding(data: Data, config: Config, anchors: Tensor | None) -> Tensor | No
     settings = config.encoding
     if settings.encoding == "none":
         return None
+    if settings.encoding == "laplacian":
+        return laplacian(data.edge_index, data.num_nodes, settings.laplacian_columns)
     if anchors is None:
         anchors = choose_anchors(data.edge_index, data.num_nodes, settings.anchors)
     columns = katz(
