@@ -50,7 +50,7 @@ class SequenceConfig:
 class EncodingConfig:
     """Positional encoding: the graph's structure, added to the features."""
 
-    encoding: Literal["katz", "laplacian", "none"] = "katz"
+    encoding: Literal["katz", "laplacian", "node2vec", "none"] = "katz"
     """Positional encoding that is added to the features, of dgt and transformer."""
     katz_order: int = 1
     """Longest path counted (the K of the Katz sum)."""
@@ -64,12 +64,23 @@ class EncodingConfig:
     laplacian_columns: int = 16
     """Eigenvectors of the graph's Laplacian, for encoding laplacian and for gt-full and
     gt-sparse."""
+    node2vec_channels: int = 64
+    """Size of a node's vector, for encoding node2vec."""
+    node2vec_p: float = 1.0
+    """Return parameter p of its walks: above 1, they seldom step back."""
+    node2vec_q: float = 1.0
+    """In-out parameter q of its walks: above 1, they stay near where they came from."""
 
     def __post_init__(self) -> None:
         _require("katz_order", self.katz_order, self.katz_order >= 1, "at least 1")
         _require("katz_beta", self.katz_beta, self.katz_beta > 0, "above 0")
         columns = self.laplacian_columns
         _require("laplacian_columns", columns, columns >= 1, "at least 1")
+        channels = self.node2vec_channels
+        _require("node2vec_channels", channels, channels >= 1, "at least 1")
+        for name in ("node2vec_p", "node2vec_q"):
+            value = getattr(self, name)
+            _require(name, value, value > 0, "above 0")
         if self.anchors is not None:
             _require("anchors", self.anchors, self.anchors >= 1, "at least 1")
 

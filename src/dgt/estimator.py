@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 import dgt
 from dgt import folder
+from dgt.checkpoint import fingerprint
 from dgt.config import Config
 from dgt.encodings import choose_anchors
 from dgt.errors import InputError
@@ -79,7 +80,8 @@ class NodeClassifier:
         if split is not None and splits == "published":
             split %= masks.size(1)
         anchors = None
-        if self.config.encoding.encoding == "katz":
+        encoding = self.config.encoding.encoding
+        if encoding == "katz":
             count = self.config.encoding.anchors
             anchors = choose_anchors(data.edge_index, data.num_nodes, count)
         state = "new"
@@ -99,6 +101,7 @@ class NodeClassifier:
             feature_names=data.get("feature_names"),
             anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
             encoding_channels=_columns(self._inputs.get("encoding")),
+            edges=fingerprint([data.edge_index]) if encoding == "node2vec" else None,
         )
         self.model_ = _build(self.config, self.facts_)
         history = fit(
@@ -211,6 +214,7 @@ class NodeClassifier:
         if data is not None:
             data = normalise(data)
             self.facts_.require_features(data)
+            self.facts_.require_edges(data)
             return data, prepare(data, self.config, self.facts_.find_anchors(data))
         if not hasattr(self, "_inputs"):
             raise InputError("a loaded NodeClassifier has no graph of its own; pass one as data")

@@ -5,10 +5,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from dgt.config import Config
-from dgt.encodings import choose_anchors, katz, laplacian
+from dgt.config import Config, EncodingConfig
+from dgt.encodings import choose_anchors, katz, laplacian, node2vec
 from dgt.graph import features, scaled_rows, to_torch
 from dgt.sequences import node_sequences
+from dgt.sequences.cache import cached, fingerprint
 
 # From this many features on, sparse ones make the first layer faster.
 SPARSE_WIDTH = 64
@@ -62,6 +63,8 @@ def _encoding(data: Data, config: Config, anchors: Tensor | None) -> Tensor | No
         return None
     if settings.encoding == "laplacian":
         return laplacian(data.edge_index, data.num_nodes, settings.laplacian_columns)
+    if settings.encoding == "node2vec":
+        return _node2vec(data, settings)
     if anchors is None:
         anchors = choose_anchors(data.edge_index, data.num_nodes, settings.anchors)
     columns = katz(
@@ -74,3 +77,15 @@ def _encoding(data: Data, config: Config, anchors: Tensor | None) -> Tensor | No
     )
     dense = columns.values().numel() > DENSE_SHARE * columns.numel()
     return columns.to_dense() if dense else columns
+
+
+def _node2vec(data: Data, settings: EncodingConfig) -> Tensor:
+    """From the cache, where they are already: training the vectors takes some seconds."""
+    channels, p, q = settings.node2vec_channels, settings.node2vec_p, settings.node2vec_q
+    shape = (data.num_nodes, channels)
+    name = fingerprint(("node2vec", *shape, p, q), data.edge_index.cpu().numpy())
+
+    def make() -> np.ndarray:
+        return node2vec(data.edge_index, data.num_nodes, channels=channels, p=p, q=q).numpy()
+
+    return torch.from_numpy(cached(name, shape, make, "encodings", np.float32))

@@ -1,4 +1,4 @@
-"""Sequences kept on disk, by a hash of everything that decides them."""
+"""Sequences, and other arrays, kept on disk, by a hash of everything that decides them."""
 
 import contextlib
 import hashlib
@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from dgt.errors import InputError
 from dgt.files import cache_folder, write_atomically
 
-# To be raised when the same settings give other sequences than before.
+# To be raised when the same settings give another array than before.
 VERSION = 1
 DIGEST_SIZE = 32
 
@@ -29,25 +29,31 @@ def fingerprint(settings: tuple[object, ...], decisive: np.ndarray | csr_array) 
     return digest.hexdigest()
 
 
-def cached(name: str, shape: tuple[int, int], make: Callable[[], np.ndarray]) -> np.ndarray:
-    """The sequences of this :func:`fingerprint`, int32 ``shape``, from the cache or else made anew
-    and kept.
+def cached(
+    name: str,
+    shape: tuple[int, int],
+    make: Callable[[], np.ndarray],
+    kind: str = "sequences",
+    dtype: type = np.int32,
+) -> np.ndarray:
+    """The array of this :func:`fingerprint`, of this shape and type, from the cache's folder
+    ``kind`` or else made anew and kept.
 
     A file that is damaged is made anew; a cache that cannot be written is done without.
     """
-    path = cache_folder() / "sequences" / f"{name}.npy"
-    sequences = _read(path)
-    if sequences is None or sequences.shape != shape or sequences.dtype != np.int32:
-        sequences = make()
+    path = cache_folder() / kind / f"{name}.npy"
+    array = _read(path)
+    if array is None or array.shape != shape or array.dtype != dtype:
+        array = make()
         with contextlib.suppress(InputError, OSError):
-            write_atomically(path, lambda beside: _write(beside, sequences))
-    return sequences
+            write_atomically(path, lambda beside: _write(beside, array))
+    return array
 
 
-def _write(path: Path, sequences: np.ndarray) -> None:
+def _write(path: Path, array: np.ndarray) -> None:
     """The array as NumPy saves it, and the digest of that at the end."""
     buffer = io.BytesIO()
-    np.save(buffer, sequences, allow_pickle=False)
+    np.save(buffer, array, allow_pickle=False)
     content = buffer.getvalue()
     path.write_bytes(content + _digest(content))
 
