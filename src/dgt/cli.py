@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter, Token
 from cyclopts.argument import ArgumentCollection
@@ -30,6 +30,9 @@ from dgt.config import (
 )
 from dgt.errors import InputError, nearest
 
+if TYPE_CHECKING:
+    from dgt.explain import Explanation
+
 EXAMPLES = """\
 Examples:
 
@@ -37,6 +40,7 @@ Examples:
     dgt train chameleon --model dgt-light --runs 10
     dgt train my-graph --out my-run      (a folder with nodes.csv and edges.csv)
     dgt predict my-run --out predictions.csv
+    dgt explain my-run NODE --out keys.png
     dgt info my-graph
     dgt tune my-graph --trials 100
     dgt reproduce table1 --datasets chameleon
@@ -227,6 +231,49 @@ def predict(
     classifier.write_predictions(out, data)
     if not quiet:
         print(f"{data.num_nodes} predictions in {out}", file=sys.stderr)
+
+
+@app.command
+def explain(
+    run: Path,
+    node: str,
+    /,
+    *,
+    top: int = 20,
+    out: Path | None = None,
+    threads: int | None = None,
+) -> None:
+    """Show which nodes a prediction rests on: those that the node attends to most.
+
+    The weights are those of the last block, over all criteria and heads; all keys together have
+    100%. Models without attention over nodes cannot be explained in this way.
+
+    Args:
+        run: Folder that dgt train has made.
+        node: The node's own id.
+        top: Number of nodes to show.
+        out: File for a figure of the same, .png or .pdf.
+        threads: Number of CPU threads. Unset: all cores.
+    """
+    _require_at_least_one("--top", top)
+    _use_threads(threads)
+
+    from dgt import plots
+    from dgt.datasets import load
+    from dgt.estimator import NodeClassifier
+    from dgt.folder import read_settings
+
+    if out is not None:
+        plots.check_path(out)
+    classifier = NodeClassifier.load(run)
+    graph = read_settings(run).graph
+    if graph is None:
+        raise InputError(f"{run}: does not name its graph")
+    found = classifier.explain(node, top, load(graph, classifier.config.train.splits))
+    _show_keys(found)
+    if out is not None:
+        plots.save(plots.attention({f"Node {found.id}": found}), out)
+        print(f"figure in {out}")
 
 
 @app.command
@@ -438,6 +485,18 @@ def _show_accuracies(metrics: dict[str, Any]) -> None:
             row += [f"± {metrics[f'{name}_std']:.2%}", f"± {metrics[f'{name}_ci95']:.2%}"]
         table.add_row(part, *row)
     Console().print(table)
+
+
+def _show_keys(found: "Explanation") -> None:
+    label = "no label" if found.label is None else f"label {found.label}"
+    table = Table("key", "weight", "hops", "label", "prediction")
+    table.title = f"Node {found.id}: {label}, prediction {found.prediction}"
+    for key in found.keys:
+        hops = "none" if key.hops is None else str(key.hops)
+        table.add_row(str(key.id), f"{key.weight:.2%}", hops, key.label or "", key.prediction)
+    Console().print(table)
+    if found.same_label is not None:
+        print(f"attention on nodes with its label: {found.same_label:.1%}")
 
 
 def _show_trials(found: dict[str, Any]) -> None:

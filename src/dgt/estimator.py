@@ -18,6 +18,7 @@ from dgt.config import Config
 from dgt.encodings import choose_anchors
 from dgt.errors import InputError
 from dgt.evaluate import accuracy
+from dgt.explain import Explanation, explain, key_weights, same_label_share
 from dgt.io import normalise, write_predictions
 from dgt.modelfile import Facts, node_ids, read_model, write_model
 from dgt.nn import build
@@ -169,6 +170,51 @@ class NodeClassifier:
         probabilities, predictions = self._logits(inputs).softmax(dim=1).max(dim=1)
         names = [self.facts_.class_names[c] for c in predictions.tolist()]
         write_predictions(path, node_ids(graph), names, probabilities.tolist())
+
+    def explain(self, node: int | str, top: int = 20, data: Data | None = None) -> Explanation:
+        """The nodes that a node's prediction rests on most: those that it attends to in the last
+        block, over all criteria and heads.
+
+        Args:
+            node: The node's own id.
+            top: Number of nodes.
+            data: As in :meth:`predict_proba`.
+        """
+        if top < 1:
+            raise InputError(f"top: got {top}, expected at least 1")
+        graph, inputs = self._prepared(data)
+        ids = node_ids(graph)
+        # Whether ids are read as numbers or as text depends on the other ids in the file.
+        query = next((n for n, name in enumerate(ids) if str(name) == str(node)), None)
+        if query is None:
+            raise InputError(f"{graph.name}: has no node {str(node)!r}")
+        weights = self._key_weights(graph, inputs, torch.tensor([query]))
+        classes = self._logits(inputs).argmax(dim=1).tolist()
+        names = [self.facts_.class_names[c] for c in classes]
+        return explain(weights[0], query, top, graph, ids, names)
+
+    def same_label_share(self, mask: Tensor, data: Data | None = None) -> float:
+        """The mean, over the nodes of a mask, of the part of a node's attention that is on nodes
+        with its label.
+
+        Args:
+            mask: Labelled nodes, bool [N].
+            data: As in :meth:`predict_proba`.
+        """
+        graph, inputs = self._prepared(data)
+        nodes = mask.nonzero().squeeze(1)
+        weights = self._key_weights(graph, inputs, nodes)
+        return float(same_label_share(weights, nodes, graph.y).mean())
+
+    def _key_weights(self, graph: Data, inputs: Inputs, nodes: Tensor) -> Tensor:
+        attention: Any = getattr(self.model_.eval(), "attention", None)
+        if attention is None:
+            raise InputError(
+                f"{self.config.model.model}: this model has no attention over nodes to explain it "
+                "by; dgt, dgt-light and the transformers have"
+            )
+        heads = attention(**inputs, nodes=nodes)
+        return key_weights(heads, graph.num_nodes, nodes)
 
     def save(self, path: Path | str) -> None:
         """Writes ``config.toml`` and ``model.safetensors`` into a folder."""
