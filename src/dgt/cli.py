@@ -398,11 +398,15 @@ def reproduce(
     """Make a table of the paper: train all its runs and set our figures beside the published ones.
 
     Each run that is done goes on record in RESULTS/runs.jsonl and is never done again. The table
-    is printed, and written as RESULTS/TABLE.json and RESULTS/TABLE.md.
+    is printed, and written as RESULTS/TABLE.json and RESULTS/TABLE.md; its figure, if it has one,
+    as RESULTS/TABLE.png and RESULTS/TABLE.pdf.
 
     Args:
         table: table1 (accuracy on the benchmarks, with the settings found for each graph and
-            model) or defaults (the same with the default settings).
+            model), defaults (the same with the default settings), efficiency (FLOPs, time and
+            memory), nodesort (orderings and criteria), encodings (positional encodings),
+            interpolation (kernel and bilinear; epsilon, with figure) or attention (whom Graphormer
+            and DGT read, with figure).
         datasets: Data sets to take. Unset: all of the table.
         models: Models to take. Unset: all of the table.
         runs: Runs for each data set and model: the ten published splits with seed 0, then with
@@ -442,7 +446,8 @@ def reproduce(
         )
         raise
     Console().print(report.rich_table(sheet))
-    written = [results / f"{table}.json", results / f"{table}.md", *([readme] if readme else [])]
+    files = [results / f"{table}{suffix}" for suffix in (".json", ".md", ".png", ".pdf")]
+    written = [*filter(Path.is_file, files), *([readme] if readme else [])]
     print(f"written: {', '.join(map(str, written))}")
 
 

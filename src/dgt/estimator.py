@@ -19,6 +19,7 @@ from dgt.encodings import choose_anchors
 from dgt.errors import InputError
 from dgt.evaluate import accuracy
 from dgt.explain import Explanation, explain, key_weights, same_label_share
+from dgt.flops import multiply_adds
 from dgt.io import normalise, write_predictions
 from dgt.modelfile import Facts, node_ids, read_model, write_model
 from dgt.nn import build
@@ -205,6 +206,14 @@ class NodeClassifier:
         nodes = mask.nonzero().squeeze(1)
         weights = self._key_weights(graph, inputs, nodes)
         return float(same_label_share(weights, nodes, graph.y).mean())
+
+    def multiply_adds(self, data: Data | None = None) -> int:
+        """The multiply-adds of one forward pass over a graph, the paper's FLOPs.
+
+        Args:
+            data: As in :meth:`predict_proba`.
+        """
+        return multiply_adds(self.model_, self._prepared(data)[1])
 
     def _key_weights(self, graph: Data, inputs: Inputs, nodes: Tensor) -> Tensor:
         attention: Any = getattr(self.model_.eval(), "attention", None)

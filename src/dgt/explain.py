@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,6 +39,12 @@ class Explanation:
     """Part of the attention, over all keys, on nodes with the query's label, if it has one."""
     edges: list[tuple[int, int]]
     """Edges among those shown: the query is 0, its keys are 1, 2, and so on."""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Explanation":
+        """The reverse of :func:`dataclasses.asdict`, from JSON too."""
+        keys = [Key(**key) for key in values["keys"]]
+        return cls(**{**values, "keys": keys, "edges": [(a, b) for a, b in values["edges"]]})
 
 
 def key_weights(heads: Sequence[Sequence[Attention]], num_nodes: int, nodes: Tensor) -> Tensor:

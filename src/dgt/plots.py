@@ -16,7 +16,7 @@ from dgt.files import write_atomically
 
 SUFFIXES = (".png", ".pdf")
 SAME, OTHER, UNKNOWN = "tab:red", "tab:blue", "white"
-SAME_LINE, OTHER_LINE = "tab:orange", "0.6"
+SAME_LINE, OTHER_LINE, EDGE = "tab:orange", "0.5", "0.85"
 
 
 def check_path(path: Path) -> None:
@@ -60,10 +60,11 @@ def attention(panels: Mapping[str, Explanation]) -> Figure:
         Line2D([], [], marker="o", color=OTHER, ls=""),
         Line2D([], [], color=SAME_LINE, ls="--"),
         Line2D([], [], color=OTHER_LINE, ls="--"),
-        Line2D([], [], color="black", lw=0.5),
+        Line2D([], [], color=EDGE, lw=1),
     ]
-    texts = ["query", "same label", "other label", "attends to it", "attends to it", "edge"]
-    figure.legend(marks, texts, loc="lower center", ncols=6, frameon=False, fontsize="small")
+    texts = ["query", "same label", "other label", "attention", "attention", "edge"]
+    figure.legend(marks, texts, loc="upper center", ncols=6, frameon=False, fontsize="small")
+    figure.subplots_adjust(left=0.01, right=0.99, bottom=0.01, top=0.82, wspace=0.02)
     return figure
 
 
@@ -72,7 +73,7 @@ def _keys(axis: Axes, title: str, explanation: Explanation) -> None:
     places = _rings([0 if key.id == explanation.id else key.hops for key in explanation.keys])
     at = np.vstack([np.zeros((1, 2)), places])
     for a, b in explanation.edges:
-        axis.plot(*at[[a, b]].T, color="black", lw=0.5, zorder=1)
+        axis.plot(*at[[a, b]].T, color=EDGE, lw=0.6, zorder=1)
     highest = max(key.weight for key in explanation.keys)
     for place, key in zip(places, explanation.keys, strict=True):
         same = key.label == own
@@ -90,9 +91,11 @@ def _keys(axis: Axes, title: str, explanation: Explanation) -> None:
             )
     axis.scatter(0, 0, marker="*", s=420, color=SAME, edgecolors="black", zorder=4)
     same_count = sum(key.label == own for key in explanation.keys)
-    caption = f"{same_count} of {len(explanation.keys)} keys have its label"
+    itself = any(key.id == explanation.id for key in explanation.keys)
+    among = ", itself among them," if itself else ""
+    caption = f"{same_count} of its first {len(explanation.keys)} keys{among} have its label"
     if explanation.same_label is not None:
-        caption += f"; {explanation.same_label:.0%} of all attention on it"
+        caption += f",\nand {explanation.same_label:.0%} of all its attention is on such nodes"
     axis.set_title(f"{title}\n{caption}", fontsize="medium")
     axis.set_aspect("equal")
     axis.margins(0.08)
