@@ -15,7 +15,7 @@ from dgt.cli import main
 from dgt.config import Config, read_toml
 from dgt.errors import InputError
 from dgt.tune import search
-from dgt.tune.space import LIGHT_SPACE, PAPER_GRID, SPACE, encode, points
+from dgt.tune.space import LIGHT_SPACE, SPACE, encode, paper_grid, points
 from tests.small import block_graph, write_folder
 
 
@@ -80,7 +80,7 @@ def test_settings_to_start_from_are_tried_first(graph, tmp_path, trained, capsys
     assert "lr" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("space", [SPACE, LIGHT_SPACE, PAPER_GRID])
+@pytest.mark.parametrize("space", [SPACE, LIGHT_SPACE, paper_grid("dgt")])
 def test_the_defaults_are_in_the_space(space):
     for name, value in encode(Config().replace(model="dgt-light"), space).items():
         assert space[name]._contains(space[name].to_internal_repr(value)), name
@@ -174,7 +174,7 @@ def test_what_is_given_is_not_searched(graph, tmp_path, trained):
         assert "dropout" in settings
     best = Config.from_dict(read_toml(out / "colours-dgt.toml"))
     assert (best.train.lr, best.model.blocks, best.model.gamma) == (0.01, 2, 9)
-    every = [f"--{name}={value}" for name, value in points(PAPER_GRID)[0].items()]
+    every = [f"--{name}={value}" for name, value in points(paper_grid("dgt"))[0].items()]
     tokens = ["tune", graph, "--out", str(tmp_path / "new"), "--grid", "paper"]
     assert main([*tokens, *(flag.replace("_", "-", 1) for flag in every)]) == 2
     assert not (tmp_path / "new").exists()
@@ -226,7 +226,7 @@ def test_two_searches_do_not_share_a_folder(graph, tmp_path, monkeypatch):
 
 
 def test_the_grid_has_every_point_once(graph, tmp_path, trained):
-    assert len(points(PAPER_GRID)) == 162 == 3 * 3 * 2 * 9
+    assert len(points(paper_grid("dgt"))) == 162 == 3 * 3 * 2 * 9
     find = {"grid": "paper", "runs": 1, "workers": 2}
     fixed = {"fixed": ("gamma",)}
     search(graph, Config(), tmp_path, trials=5, **find, **fixed)

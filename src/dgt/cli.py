@@ -25,6 +25,7 @@ from dgt.config import (
     SequenceConfig,
     TrainConfig,
     check_tables,
+    own_defaults,
     read_preset,
     read_toml,
 )
@@ -38,6 +39,7 @@ Examples:
 
     dgt train cora
     dgt train chameleon --model dgt-light --runs 10
+    dgt train cora --model gcn
     dgt train my-graph --out my-run      (a folder with nodes.csv and edges.csv)
     dgt predict my-run --out predictions.csv
     dgt explain my-run NODE --out keys.png
@@ -66,20 +68,27 @@ def _settings_from_files(
             _fill_in(arguments, read_toml(path), str(path))
     if "--given" in given:
         _note_given(arguments)
+    if "--model" in given:
+        model = _model(arguments)
+        _set(arguments, own_defaults(model), f"default of {model}")
 
 
 def _fill_in(arguments: ArgumentCollection, tables: dict[str, Any], place: str) -> None:
     # A run's own config.toml also tells its graph and number of runs.
     tables = {name: t for name, t in tables.items() if name not in ("graph", "runs")}
     for values in check_tables(tables, place).values():
-        for name, value in values.items():
-            argument = arguments.get(f"--{name.replace('_', '-')}")
-            if argument.tokens:
-                continue
-            for index, single in enumerate(value if isinstance(value, tuple) else [value]):
-                argument.append(
-                    Token(keyword=argument.name, implicit_value=single, source=place, index=index)
-                )
+        _set(arguments, values, place)
+
+
+def _set(arguments: ArgumentCollection, values: dict[str, Any], place: str) -> None:
+    for name, value in values.items():
+        argument = arguments.get(f"--{name.replace('_', '-')}")
+        if argument.tokens:
+            continue
+        for index, single in enumerate(value if isinstance(value, tuple) else [value]):
+            argument.append(
+                Token(keyword=argument.name, implicit_value=single, source=place, index=index)
+            )
 
 
 def _note_given(arguments: ArgumentCollection) -> None:
@@ -338,8 +347,9 @@ def tune(
             or every point of the grid.
         runs: Runs that a trial's accuracy is the mean of: the first ones of dgt train --runs. A
             trial that is behind after one of them is given up.
-        grid: Go through the paper's grid (lr, weight decay, blocks and gamma, 162 points) instead
-            of choosing by Optuna's TPE.
+        grid: Go through the paper's grid (for dgt lr, weight decay, blocks and gamma, 162 points)
+            instead of choosing by Optuna's TPE. For the models that the paper compares with, TPE
+            chooses from this grid too.
         workers: Number of processes, each of one thread. Unset: one for each core.
         config: TOML file of settings that are not searched; flags go before it.
         start: TOML files of settings that are tried right after the defaults, such as what an
@@ -388,7 +398,7 @@ def reproduce(
     *,
     datasets: list[str] | None = None,
     models: list[str] | None = None,
-    runs: int = 30,
+    runs: int | None = None,
     workers: int | None = None,
     results: Path = Path("results"),
     show: Flag = False,
@@ -410,7 +420,7 @@ def reproduce(
         datasets: Data sets to take. Unset: all of the table.
         models: Models to take. Unset: all of the table.
         runs: Runs for each data set and model: the ten published splits with seed 0, then with
-            seed 1, and so on.
+            seed 1, and so on. Unset: 30 for dgt and dgt-light, 10 for the other models.
         workers: Number of runs at the same time, each on one core. Unset: one for each core.
         results: Folder for the record of runs and for the tables.
         show: Train nothing; make the table from what is on record.
@@ -418,9 +428,9 @@ def reproduce(
             `<!-- TABLE -->` and `<!-- /TABLE -->` with the table.
         quiet: Show no progress.
     """
-    _require_at_least_one("--runs", runs)
-    if workers is not None:
-        _require_at_least_one("--workers", workers)
+    for name, value in (("--runs", runs), ("--workers", workers)):
+        if value is not None:
+            _require_at_least_one(name, value)
 
     from dgt import experiments, report
 

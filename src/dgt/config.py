@@ -89,8 +89,27 @@ class EncodingConfig:
 class ModelConfig:
     """The network."""
 
-    model: Literal["dgt", "dgt-light"] = "dgt"
-    """dgt attends over several criteria, dgt-light over one."""
+    model: Literal[
+        "mlp",
+        "gcn",
+        "gat",
+        "graphsage",
+        "jknet",
+        "sgc",
+        "gatv2",
+        "mixhop",
+        "geom-gcn",
+        "h2gcn",
+        "deformable-gcn",
+        "transformer",
+        "graphormer",
+        "gt-full",
+        "gt-sparse",
+        "dgt-light",
+        "dgt",
+    ] = "dgt"
+    """dgt attends over several criteria, dgt-light over one; the others are the models that the
+    paper compares with. Some settings have another default for these."""
     feature_scaling: Literal["sum", "l2", "none"] = "none"
     """Each node's features are divided by their absolute sum, their L2 norm, or not."""
     feature_layers: int = 2
@@ -98,9 +117,14 @@ class ModelConfig:
     hidden_channels: int = 64
     """Channels C of every node."""
     blocks: int = 1
-    """Deformable attention blocks."""
+    """Blocks of dgt, deformable-gcn, transformer, graphormer and gt."""
+    layers: int = 2
+    """Layers of mlp, gcn, gat, graphsage, jknet, gatv2 and mixhop; steps K of sgc; rounds K of
+    h2gcn."""
+    neighbors: int = 10
+    """Neighbours of each node in the latent graphs of deformable-gcn."""
     heads: int = 4
-    """Attention heads M for each criterion."""
+    """Attention heads M, of dgt for each criterion."""
     keys: int = 4
     """Keys K for each head."""
     interpolation: Literal["rbf", "bilinear"] = "rbf"
@@ -125,7 +149,9 @@ class ModelConfig:
     """Dropout of whole nodes among those that are read."""
 
     def __post_init__(self) -> None:
-        for name in ("feature_layers", "hidden_channels", "blocks", "heads", "keys"):
+        for name in (
+            "feature_layers", "hidden_channels", "blocks", "layers", "neighbors", "heads", "keys",
+        ):  # fmt: skip
             value = getattr(self, name)
             _require(name, value, value >= 1, "at least 1")
         _require(
@@ -149,11 +175,11 @@ class TrainConfig:
     lr: float = 0.01
     """Learning rate of Adam."""
     weight_decay: float = 5e-4
-    """Weight decay of the blocks and the head."""
+    """Weight decay: of dgt's blocks and head, and of all weights of the other models."""
     feature_weight_decay: float = 5e-4
-    """Weight decay of the layers that take the features in."""
+    """Weight decay of dgt's layers that take the features in."""
     encoding_weight_decay: float = 0.02
-    """Weight decay of the positional encoding's layers."""
+    """Weight decay of the layers of dgt's positional encoding."""
     average: float = 0.0
     """Weights are averaged over epochs: how much of the average each epoch keeps. The average is
     what is validated and saved. 0: the last weights themselves."""
@@ -226,14 +252,23 @@ class Config:
 
     @classmethod
     def from_dict(cls, tables: dict[str, Any], place: str = "settings") -> "Config":
-        """The reverse of :meth:`to_dict`; ``place`` names the source in error messages."""
+        """The reverse of :meth:`to_dict`; ``place`` names the source in error messages. What is not
+        there has the default of the model that is."""
+        checked = check_tables(tables, place)
+        for name, value in own_defaults(checked.get("model", {}).get("model")).items():
+            checked.setdefault(TABLES[name], {}).setdefault(name, value)
         made = {}
-        for table, values in check_tables(tables, place).items():
+        for table, values in checked.items():
             try:
                 made[table] = PARTS[table](**values)
             except InputError as error:
                 raise InputError(f"{place}: [{table}] {error}") from None
         return cls(**made)
+
+    @classmethod
+    def of(cls, model: str) -> "Config":
+        """The defaults of a model."""
+        return cls.from_dict({"model": {"model": model}})
 
     def replace(self, **settings: Any) -> "Config":
         """A copy with other values for some settings, whichever part they belong to."""
@@ -255,6 +290,22 @@ PARTS: dict[str, Any] = {
 }
 TABLES = {f.name: table for table, part in PARTS.items() for f in dataclasses.fields(part)}
 MODELS: tuple[str, ...] = get_args(ModelConfig.__annotations__["model"])
+
+# Where the defaults of the models that the paper compares with are others than DGT's.
+_BASELINE: dict[str, Any] = {"encoding": "none", "dropout": 0.5, "input_dropout": 0.5}
+_OWN: dict[str, dict[str, Any]] = {
+    "sgc": {"input_dropout": 0.0},
+    "h2gcn": {"input_dropout": 0.0},
+    "gt-full": {"norm": "batch"},
+    "gt-sparse": {"norm": "batch"},
+}
+
+
+def own_defaults(model: str | None) -> dict[str, Any]:
+    """The defaults of a model that are not those of the dataclasses."""
+    if model is None or model.startswith("dgt"):
+        return {}
+    return _BASELINE | _OWN.get(model, {})
 
 
 def check_tables(tables: dict[str, Any], place: str) -> dict[str, dict[str, Any]]:

@@ -12,6 +12,10 @@ class InputError(ValueError):
     """
 
 
+class MemoryNeeded(InputError):
+    """A model and a graph that together need more memory than there is."""
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """A clause that names the choices like ``word``, or all of them when none is like it."""
     choices = sorted(words)

@@ -22,16 +22,18 @@ from dgt.explain import Explanation, explain, key_weights, same_label_share
 from dgt.flops import multiply_adds
 from dgt.io import normalise, write_predictions
 from dgt.modelfile import Facts, node_ids, read_model, write_model
-from dgt.nn import build
-from dgt.prepare import prepare
+from dgt.models import build, require_memory
+from dgt.prepare import prepare, takes_anchors, takes_vectors
 from dgt.splits import PARTS, choose
 from dgt.train import History, fit
 
 Inputs = Mapping[str, Tensor | None]
+DEFAULT_MODEL = Config().model.model
 
 
 class NodeClassifier:
-    """Predicts the classes of a graph's nodes with a Deformable Graph Transformer.
+    """Predicts the classes of a graph's nodes with a Deformable Graph Transformer, or
+    another model.
 
     .. code-block:: python
 
@@ -39,8 +41,8 @@ class NodeClassifier:
         print(classifier.score())
 
     Args:
-        config: The settings (default: ``Config()``).
-        **settings: Single settings by name, such as ``lr=0.005`` or ``model="dgt-light"``.
+        config: The settings (default: those of the model).
+        **settings: Single settings by name, such as ``lr=0.005`` or ``model="gcn"``.
 
     Attributes:
         model_: The trained network.
@@ -50,7 +52,8 @@ class NodeClassifier:
     """
 
     def __init__(self, config: Config | None = None, **settings: Any) -> None:
-        self.config = (config or Config()).replace(**settings)
+        model = settings.get("model", DEFAULT_MODEL)
+        self.config = (config or Config.of(model)).replace(**settings)
 
     def fit(
         self,
@@ -81,9 +84,9 @@ class NodeClassifier:
         split = train.split_index if splits != "given" else None
         if split is not None and splits == "published":
             split %= masks.size(1)
+        require_memory(self.config, data.num_nodes)
         anchors = None
-        encoding = self.config.encoding.encoding
-        if encoding == "katz":
+        if takes_anchors(self.config):
             count = self.config.encoding.anchors
             anchors = choose_anchors(data.edge_index, data.num_nodes, count)
         state = "new"
@@ -103,7 +106,7 @@ class NodeClassifier:
             feature_names=data.get("feature_names"),
             anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
             encoding_channels=_columns(self._inputs.get("encoding")),
-            edges=fingerprint([data.edge_index]) if encoding == "node2vec" else None,
+            edges=fingerprint([data.edge_index]) if takes_vectors(self.config) else None,
         )
         self.model_ = _build(self.config, self.facts_)
         history = fit(
@@ -270,6 +273,7 @@ class NodeClassifier:
             data = normalise(data)
             self.facts_.require_features(data)
             self.facts_.require_edges(data)
+            require_memory(self.config, data.num_nodes)
             return data, prepare(data, self.config, self.facts_.find_anchors(data))
         if not hasattr(self, "_inputs"):
             raise InputError("a loaded NodeClassifier has no graph of its own; pass one as data")

@@ -1,26 +1,34 @@
 """From a graph and the settings to the tensors that a model takes."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt import structures
+from dgt.baselines.deformable_gcn import SMOOTHINGS
+from dgt.baselines.graphormer import MAX_DISTANCE
 from dgt.config import Config, EncodingConfig
 from dgt.encodings import choose_anchors, katz, laplacian, node2vec
-from dgt.graph import features, scaled_rows, to_torch
+from dgt.graph import adjacency, features, scaled_rows, to_torch
+from dgt.models import inputs
 from dgt.sequences import node_sequences
 from dgt.sequences.cache import cached, fingerprint
 
 # From this many features on, sparse ones make the first layer faster.
 SPARSE_WIDTH = 64
-# Above this share of non-zero values, dense columns make the encoding's first layer faster.
+# Above this share of non-zero values, dense columns make the first layer faster.
 DENSE_SHARE = 0.1
 
 
 def prepare(
     data: Data, config: Config, anchors: Tensor | None = None, progress: bool = False
 ) -> dict[str, Tensor | None]:
-    """What a model's ``forward`` takes, by argument name.
+    """What the model's ``forward`` takes, by argument name.
 
     Args:
         data: the graph.
@@ -30,11 +38,83 @@ def prepare(
         progress: show a progress bar where this takes more than a moment.
 
     Returns:
-        ``x``, float32 [N, F], sparse CSR where few features are not zero; ``sequences``,
+        For DGT ``x``, float32 [N, F], sparse CSR where few features are not zero; ``sequences``,
         int32 [T, N, L]; ``encoding``, float32 [N, N'], sparse CSR where it is sparse, or None if
-        switched off.
+        switched off. ``INPUTS`` has those of all models.
     """
-    sequences = node_sequences(
+    made: dict[str, Tensor | None] = {}
+    for name in inputs(config):
+        if name == "sequences":
+            made[name] = _sequences(data, config, progress)
+        elif name == "encoding":
+            made[name] = _encoding(data, config, anchors)
+        else:
+            made[name] = INPUTS[name](data, config)
+    return made
+
+
+def takes_anchors(config: Config) -> bool:
+    """Whether the model has Katz columns, which belong to single nodes."""
+    return "encoding" in inputs(config) and config.encoding.encoding == "katz"
+
+
+def takes_vectors(config: Config) -> bool:
+    """Whether the model has Node2Vec vectors, which belong to a single graph."""
+    return "encoding" in inputs(config) and config.encoding.encoding == "node2vec"
+
+
+def _edges(make: Callable[..., Tensor], **options: Any) -> Callable[[Data, Config], Tensor]:
+    return lambda data, config: make(data.edge_index, data.num_nodes, **options)
+
+
+def _features(data: Data, config: Config) -> Tensor:
+    return _compact(scaled_rows(features(data), config.model.feature_scaling))
+
+
+def _smoothed(data: Data, config: Config) -> Tensor:
+    x = scaled_rows(features(data), config.model.feature_scaling)
+    return _compact(structures.smoothed(x, data.edge_index, config.model.layers))
+
+
+def _smoothed_neighbors(data: Data, config: Config) -> Tensor:
+    x = scaled_rows(features(data), config.model.feature_scaling)
+    return structures.smoothed_neighbors(x, data.edge_index, SMOOTHINGS, config.model.neighbors)
+
+
+def _laplacian(data: Data, config: Config) -> Tensor:
+    return laplacian(data.edge_index, data.num_nodes, config.encoding.laplacian_columns)
+
+
+def _degrees(data: Data, config: Config) -> Tensor:
+    return torch.from_numpy(np.diff(adjacency(data.edge_index, data.num_nodes).indptr)).long()
+
+
+INPUTS: dict[str, Callable[[Data, Config], Tensor]] = {
+    "x": _features,
+    "smoothed": _smoothed,
+    "normalized": _edges(structures.normalized),
+    "one_hop": _edges(structures.normalized, loops=False),
+    "two_hop": _edges(structures.two_hop),
+    "mean": _edges(structures.mean),
+    "joined": _edges(structures.joined),
+    "distances": _edges(structures.shortest_paths, limit=MAX_DISTANCE),
+    "degrees": _degrees,
+    "latent_relations": _edges(structures.latent_relations),
+    "smoothed_neighbors": _smoothed_neighbors,
+    "laplacian": _laplacian,
+}
+
+
+def _compact(x: np.ndarray | scipy.sparse.csr_array) -> Tensor:
+    """A float32 tensor; sparse CSR where that is faster."""
+    if isinstance(x, np.ndarray):
+        return torch.from_numpy(x).float()
+    wide = x.shape[1] >= SPARSE_WIDTH and x.nnz <= DENSE_SHARE * x.shape[0] * x.shape[1]
+    return to_torch(x) if wide else torch.from_numpy(x.toarray()).float()
+
+
+def _sequences(data: Data, config: Config, progress: bool) -> Tensor:
+    return node_sequences(
         data,
         config.criteria,
         length=config.sequences.length,
@@ -43,18 +123,6 @@ def prepare(
         progress=progress,
         cache=True,
     )
-    return {
-        "x": _features(data, config.model.feature_scaling),
-        "sequences": sequences,
-        "encoding": _encoding(data, config, anchors),
-    }
-
-
-def _features(data: Data, scaling: str) -> Tensor:
-    x = scaled_rows(features(data), scaling)
-    if isinstance(x, np.ndarray):
-        return torch.from_numpy(x).float()
-    return to_torch(x) if x.shape[1] >= SPARSE_WIDTH else torch.from_numpy(x.toarray()).float()
 
 
 def _encoding(data: Data, config: Config, anchors: Tensor | None) -> Tensor | None:

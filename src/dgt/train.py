@@ -135,8 +135,8 @@ def fit(
 
 
 def _weights(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
-    """The model's weights by weight decay: its parts ``features`` and ``encoding`` may have their
-    own."""
+    """The model's weights by weight decay: the parts ``features`` and ``encoding``, which DGT alone
+    has, may have their own."""
     own = {"features": config.feature_weight_decay, "encoding": config.encoding_weight_decay}
     groups: dict[float, list[nn.Parameter]] = {}
     for name, weight in model.named_parameters():

@@ -51,6 +51,7 @@ def test_numbers(sheet: Sheet):
         "ci95": pytest.approx(4.302653 * 2 / math.sqrt(3), rel=1e-6),
         "runs": 3,
         "asked": 3,
+        "out_of_memory": False,
         "val_mean": pytest.approx(82),
         "paper": 72.5,
         "paper_ci95": 0.6,
@@ -81,3 +82,10 @@ def test_markdown(sheet: Sheet):
     assert lines[6] == ""
     assert lines[7].startswith("Test accuracy in per cent")
     assert lines[8].startswith("† ")
+
+
+def test_out_of_memory():
+    refused = line("cora", [], 10)._replace(refused=True)
+    sheet = accuracies([refused], "Title", lambda dataset, variant: None)
+    assert sheet.rows[0][2] == "OOM"
+    assert sheet.numbers[0]["out_of_memory"]

@@ -14,6 +14,7 @@ NOTE = (
     "then the standard deviation, over runs on the published splits."
 )
 NOTHING = "–"
+OUT_OF_MEMORY = "OOM"
 
 
 def accuracies(
@@ -58,6 +59,7 @@ def _numbers(line: Line, figure: Figure | None) -> dict[str, Any]:
         "std": test["std"],
         "runs": test["runs"],
         "asked": line.asked,
+        "out_of_memory": line.refused,
         "val_mean": val_mean,
         "paper": figure and figure.mean,
         "paper_ci95": figure and figure.ci95,
@@ -71,7 +73,7 @@ def _text(row: dict[str, Any], mark: str) -> tuple[str, ...]:
     return (
         row["dataset"],
         row["model"],
-        interval(row["mean"], row["ci95"]),
+        OUT_OF_MEMORY if row["out_of_memory"] else interval(row["mean"], row["ci95"]),
         NOTHING if row["std"] is None else f"{row['std']:.2f}",
         str(row["runs"]) if whole else f"{row['runs']}/{row['asked']}",
         interval(row["paper"], row["paper_ci95"]) + mark,

@@ -2,17 +2,17 @@
 
 from functools import partial
 
-from dgt.config import MODELS, Config
+from dgt.config import Config
 from dgt.experiments.accuracy import accuracies
 from dgt.experiments.paper import table1
-from dgt.experiments.table import Setup, Table
+from dgt.experiments.table import OURS, Setup, Table
 from dgt.experiments.table1 import DATASETS
 
 TITLE = "Accuracy, with the default settings on every graph"
 
 
 def setups() -> list[Setup]:
-    return [Setup(d, model, Config().replace(model=model)) for d in DATASETS for model in MODELS]
+    return [Setup(d, model, Config.of(model)) for d in DATASETS for model in OURS]
 
 
 TABLE = Table("defaults", setups, partial(accuracies, title=TITLE, published=table1))

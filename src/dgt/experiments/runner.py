@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from dgt import plots
 from dgt.datasets import load
-from dgt.errors import InputError
+from dgt.errors import InputError, MemoryNeeded
 from dgt.estimator import NodeClassifier
 from dgt.experiments.display import display
 from dgt.experiments.record import (
@@ -36,7 +36,7 @@ def reproduce(
     *,
     datasets: Iterable[str] | None = None,
     models: Iterable[str] | None = None,
-    runs: int = 30,
+    runs: int | None = None,
     workers: int | None = None,
     results: Path = Path("results"),
     show: bool = False,
@@ -53,7 +53,7 @@ def reproduce(
         table: One of ``TABLES``.
         datasets: The data sets to take (default: all of the table).
         models: The models to take (default: all of the table).
-        runs: Number of runs for each line.
+        runs: Number of runs for each line (default: that of its setup).
         workers: Number of processes (default: one for each core).
         results: Folder for the record and the tables.
         show: Run nothing.
@@ -66,9 +66,11 @@ def reproduce(
     planned = {setup: table.plan(setup, runs) for setup in setups}
     path = results / RECORD
     records = read(path)
+    refused: set[Key] = set()
 
     def lines() -> list[Line]:
-        return [_line(setup, each, records) for setup, each in planned.items()]
+        made = (_line(setup, each, records, refused) for setup, each in planned.items())
+        return [line for line in made if line.records or not (show and line.setup.trained)]
 
     def lay_out() -> Sheet:
         return table.lay_out(lines())
@@ -78,7 +80,7 @@ def reproduce(
         return known is not None and (run.measure is None or run.table in known.measures)
 
     # The first run of every line, then the second: what is done early is spread over the table.
-    ordered = [run for each in zip_longest(*planned.values()) for run in each if run]
+    ordered = [run for each in zip_longest(*planned.values()) for run in each if run is not None]
     if show and ordered and not any(run.key in records for run in ordered):
         raise InputError(f"{path}: there is no run of {table.name} with these settings on record")
     missing = list({run.key: run for run in ordered if not on_record(run)}.values())
@@ -92,6 +94,9 @@ def reproduce(
             closing(share(train, missing, workers)) as finished,
         ):
             for run, record in finished:
+                if record is None:
+                    refused.add(run.key)
+                    continue
                 append(path, record)
                 records[run.key] = with_measures(records.get(run.key, record), record.measures)
                 show_run(run, record)
@@ -108,10 +113,12 @@ def reproduce(
     return sheet
 
 
-def train(run: Run) -> Record:
-    """Does one run; called in a worker process."""
+def train(run: Run) -> Record | None:
+    """Does one run, or none if it needs more memory than there is; called in a worker process."""
     try:
         classifier = NodeClassifier(run.config).fit(_load(run.dataset), graph=run.dataset)
+    except MemoryNeeded:
+        return None
     except InputError as error:
         raise InputError(f"{run}: {error}") from None
     metrics = classifier.metrics_
@@ -136,5 +143,6 @@ def _load(dataset: str) -> Data:
     return load(dataset, "published")
 
 
-def _line(setup: Setup, runs: list[Run], records: Mapping[Key, Record]) -> Line:
-    return Line(setup, [records[run.key] for run in runs if run.key in records], len(runs))
+def _line(setup: Setup, runs: list[Run], records: Mapping[Key, Record], refused: set[Key]) -> Line:
+    done = [records[run.key] for run in runs if run.key in records]
+    return Line(setup, done, len(runs), any(run.key in refused for run in runs))

@@ -14,6 +14,9 @@ from dgt.report import Sheet
 
 SPLITS = 10
 """Published splits of each benchmark."""
+OURS = ("dgt", "dgt-light")
+RUNS = 30
+"""Runs of ours; the other models have one on each split."""
 
 
 class Run(NamedTuple):
@@ -48,6 +51,11 @@ class Setup(NamedTuple):
     trained: bool = True
     """False for a line without runs, of a data set of which only the size is known."""
 
+    @property
+    def runs(self) -> int:
+        """Number of runs, unless another is asked for."""
+        return RUNS if self.config.model.model in OURS else SPLITS
+
     def run(self, table: str, r: int) -> Run:
         """The run of number ``r``: all published splits with seed 0, then with seed 1, and on."""
         config = self.config.replace(splits="published", split=r % SPLITS, seed=r // SPLITS)
@@ -61,6 +69,8 @@ class Line(NamedTuple):
     records: list[Record]
     asked: int
     """Number of runs it is to have."""
+    refused: bool = False
+    """Whether a run needs more memory than there is."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +93,10 @@ class Table:
     measured: int | None = None
     draw: Callable[[list[Line]], Figure | None] | None = None
 
-    def plan(self, setup: Setup, runs: int) -> list[Run]:
-        """The runs of a line."""
-        planned = [setup.run(self.name, r) for r in range(runs if setup.trained else 0)]
+    def plan(self, setup: Setup, runs: int | None = None) -> list[Run]:
+        """The runs of a line, so many or as many as it has by itself."""
+        count = (runs or setup.runs) if setup.trained else 0
+        planned = [setup.run(self.name, r) for r in range(count)]
         measured = len(planned) if self.measured is None else self.measured
         return [
             run._replace(measure=self.measure) if r < measured else run

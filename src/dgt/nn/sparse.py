@@ -24,28 +24,33 @@ class SparseLinear(nn.Module):
         in_channels: Size of each input row.
         out_channels: Size of each output row.
         dropout: Probability that a value of the input is dropped in training.
+        bias: Whether there is one.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, *, dropout: float = 0.0) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, *, dropout: float = 0.0, bias: bool = True
+    ) -> None:
         super().__init__()
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.dropout = dropout
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
-        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         bound = math.sqrt(6 / (self.in_channels + self.out_channels))
         nn.init.uniform_(self.weight, -bound, bound)
-        nn.init.zeros_(self.bias)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         if x.layout == torch.sparse_csr:
             values = dropout(x.values(), self.dropout, self.training)
             out = _csr_matmul(x.crow_indices(), x.col_indices(), values, self.weight)
-            return out + self.bias
-        if self.training and self.dropout and x.is_cpu and not x.requires_grad:
+            return out if self.bias is None else out + self.bias
+        dropped = self.training and self.dropout and x.is_cpu
+        if dropped and self.bias is not None and not x.requires_grad:
             return dropout_linear(x, self.weight, self.bias, self.dropout)
         x = dropout(x, self.dropout, self.training)
         return linear(x, self.weight, self.bias)
@@ -53,6 +58,14 @@ class SparseLinear(nn.Module):
     def __repr__(self) -> str:
         sizes = f"{self.in_channels}, {self.out_channels}"
         return f"{type(self).__name__}({sizes}, dropout={self.dropout})"
+
+
+def matmul(A: Tensor, x: Tensor) -> Tensor:
+    """The product of a sparse CSR matrix, which needs no gradient, or a dense one with a dense
+    matrix."""
+    if A.layout != torch.sparse_csr:
+        return linear(A, x)
+    return _csr_matmul(A.crow_indices(), A.col_indices(), A.values(), x)
 
 
 def _csr_matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from optuna.distributions import (
 
 from dgt.config import Config
 from dgt.errors import InputError
+from dgt.models import COMMON_GRID, MODELS
 
 # A setting comes after those that ONLY_IF looks at. The default of each must be among its values.
 # Not searched, but could be: "hidden_channels": CategoricalDistribution((64, 128)).
@@ -43,13 +44,7 @@ LIGHT_SPACE: dict[str, BaseDistribution] = {
     "criteria": CategoricalDistribution(("bfs", "ppr", "similarity")),
     **SPACE,
 }
-# The paper's appendix.
-PAPER_GRID: dict[str, BaseDistribution] = {
-    "lr": CategoricalDistribution((0.05, 0.01, 0.005)),
-    "weight_decay": CategoricalDistribution((1e-3, 5e-4, 5e-5)),
-    "blocks": CategoricalDistribution((1, 2)),
-    "gamma": CategoricalDistribution((1, 2, 4, 8, 16, 32, 64, 128, 256)),
-}
+SPACES = {"dgt": SPACE, "dgt-light": LIGHT_SPACE}
 
 
 def _with_katz(settings: dict[str, Any]) -> bool:
@@ -72,14 +67,20 @@ ONLY_IF: dict[str, Callable[[dict[str, Any]], bool]] = {
 def search_space(
     config: Config, grid: str | None = None, fixed: tuple[str, ...] = ()
 ) -> dict[str, BaseDistribution]:
-    """What is searched for a model, or the paper's grid, without the settings that are fixed."""
-    space = SPACE if config.model.model == "dgt" else LIGHT_SPACE
-    if grid is not None:
-        space = PAPER_GRID
+    """What is searched for a model, without the settings that are fixed: the paper's grid if it is
+    asked for, or if there is no space of our own."""
+    model = config.model.model
+    space = paper_grid(model) if grid is not None or model not in SPACES else SPACES[model]
     space = {name: values for name, values in space.items() if name not in fixed}
     if not space:
         raise InputError("nothing is left to search: every setting of the search is given")
     return space
+
+
+def paper_grid(model: str) -> dict[str, BaseDistribution]:
+    """What the paper's appendix searches for a model."""
+    values = COMMON_GRID | MODELS[model].grid
+    return {name: CategoricalDistribution(each) for name, each in values.items()}
 
 
 def suggest(trial: Trial, space: dict[str, BaseDistribution], config: Config) -> dict[str, Any]:

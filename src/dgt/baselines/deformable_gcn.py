@@ -1,0 +1,169 @@
+"""Deformable GCN."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dgt.nn import edges
+from dgt.nn.dropout import dropout as drop
+from dgt.nn.linear import Linear
+from dgt.nn.softmax import softmax
+from dgt.nn.sparse import SparseLinear, matmul
+
+SMOOTHINGS = 5
+"""Steps over which features are smoothed; each step has a latent graph."""
+KERNELS = 4
+PLACE = 4
+"""Size of a relation vector, the entry for the node itself included."""
+
+
+class DeformableConvolution(nn.Module):
+    r"""The deformable graph convolution over one graph:
+
+    .. math::
+        \mathbf{y}_v = \sum_{u \in N(v)} \sum_{k=1}^K a_{uvk} \mathbf{W}_k \mathbf{h}_u, \qquad
+        a_{uvk} = \mathrm{softmax}_u \, \mathbf{r}_{uv}^\top
+        \big(\tilde{\boldsymbol\phi}_k + \Delta_k(\mathbf{e}_v)\big)
+
+    with the relation vector :math:`\mathbf{r}_{uv} = [(\boldsymbol\phi_u - \boldsymbol\phi_v) /
+    \|\boldsymbol\phi_u - \boldsymbol\phi_v\| \,\|\, 0]`, and :math:`[\mathbf{0} \,\|\, 1]` for
+    :math:`u = v`. Places :math:`\boldsymbol\phi_v = \mathbf{W}_\phi \mathbf{e}_v` and the kernels'
+    deformations :math:`\Delta_k`, a network of two layers, come from the smoothed features
+    :math:`\mathbf{e}_v`; the kernel vectors :math:`\tilde{\boldsymbol\phi}_k` are learned, of
+    length 1. The result is scaled to length 1.
+    """
+
+    def __init__(self, in_channels: int, channels: int) -> None:
+        super().__init__()
+        self.places = SparseLinear(in_channels, PLACE - 1, bias=False)
+        self.deform = SparseLinear(in_channels, channels, bias=False)
+        self.deform_bias = nn.Parameter(torch.zeros(channels))
+        self.deform_out = Linear(channels, KERNELS * PLACE)
+        self.kernels = nn.Parameter(torch.eye(PLACE)[:KERNELS])
+        self.values = Linear(channels, KERNELS * channels, bias=False)
+        self.bias = nn.Parameter(torch.zeros(channels))
+
+    def forward(
+        self, h: Tensor, x: Tensor, smooth: int, mean: Tensor, crow: Tensor, col: Tensor
+    ) -> Tensor:
+        N = h.size(0)
+        places, hidden = self.places(x), self.deform(x)
+        # Means of the features and then a linear layer are a linear layer and then means.
+        for _ in range(smooth):
+            places, hidden = matmul(mean, places), matmul(mean, hidden)
+        deformation = self.deform_out(torch.relu(hidden + self.deform_bias)).view(N, KERNELS, PLACE)
+        kernels = F.normalize(self.kernels, dim=1) + deformation  # (N, K, P)
+
+        row = torch.arange(N).repeat_interleave(crow.diff(), output_size=len(col))
+        relation = edges.gather(places, col) - edges.gather(places, row)
+        relation = F.normalize(relation, dim=1, eps=1e-8)
+        relation = torch.cat([relation, (row == col).float()[:, None]], dim=1)  # (E, P)
+        each = edges.gather(kernels.flatten(1), row).view(-1, KERNELS, PLACE)
+        attention = edges.softmax(crow, (each * relation[:, None]).sum(dim=2))  # (E, K)
+
+        values = self.values(h).view(N, KERNELS, -1)
+        y = edges.total(edges.aggregate(crow, col, attention, values), 1) + self.bias
+        return F.normalize(y, dim=1, eps=1e-8)
+
+
+class Block(nn.Module):
+    r"""Convolutions over all graphs, mixed for each node,
+
+    .. math::
+        \tilde{\mathbf{h}}_v = \sum_l \mathrm{softmax}_l(\mathbf{z}^\top \mathbf{y}^{(l)}_v) \,
+        \mathbf{y}^{(l)}_v
+    """
+
+    def __init__(self, in_channels: int, channels: int) -> None:
+        super().__init__()
+        self.convolutions: Sequence[DeformableConvolution] = nn.ModuleList(  # type: ignore[assignment]
+            DeformableConvolution(in_channels, channels) for _ in range(SMOOTHINGS + 2)
+        )
+        self.z = nn.Parameter(torch.ones(channels))
+
+    def forward(
+        self, h: Tensor, x: Tensor, mean: Tensor, graphs: Sequence[tuple[Tensor, Tensor]]
+    ) -> Tensor:
+        each = torch.stack(
+            [
+                # The graph itself, which is last, takes the features as they are.
+                convolution(h, x, l if l <= SMOOTHINGS else 0, mean, *graph)
+                for l, (convolution, graph) in enumerate(
+                    zip(self.convolutions, graphs, strict=True)
+                )
+            ]
+        )  # (graphs, N, C)
+        share = softmax((each * self.z).sum(dim=2).t().contiguous()).t()  # (graphs, N)
+        return edges.total(share[..., None] * each, 0)
+
+
+class DeformableGCN(nn.Module):
+    r"""Deformable GCN from `"Deformable Graph Convolutional Networks"
+    <https://arxiv.org/abs/2112.14438>`_: convolutions over the graph itself and over latent
+    graphs, in which a node's neighbours are those with the nearest features, after these were
+    smoothed by 0, 1, ... 5 means over neighbours.
+
+    .. math::
+        \mathbf{h}^{(0)} = \mathrm{ReLU}(\mathbf{W} \mathbf{x}), \qquad
+        \mathbf{h}^{(b)} = \mathrm{ReLU}(\mathbf{h}^{(b-1)} + \mathrm{Block}(\mathbf{h}^{(b-1)}))
+
+    Settled here: 4 kernels in 4 dimensions; a linear layer after the last block makes the logits;
+    no losses besides the cross entropy.
+
+    Args:
+        in_channels: Number of features.
+        hidden_channels: Channels of every node.
+        out_channels: Number of classes.
+        blocks: Number of blocks.
+        dropout: Dropout of hidden channels.
+        input_dropout: Dropout of the features.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        blocks: int = 1,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.embed = SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
+        self.blocks: Sequence[Block] = nn.ModuleList(  # type: ignore[assignment]
+            Block(in_channels, hidden_channels) for _ in range(blocks)
+        )
+        self.out = Linear(hidden_channels, out_channels)
+
+    def forward(
+        self,
+        x: Tensor,
+        mean: Tensor,
+        joined: Tensor,
+        smoothed_neighbors: Tensor,
+        *,
+        nodes: Tensor | None = None,
+    ) -> Tensor:
+        """
+        Args:
+            x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
+            mean: The adjacency matrix, each row divided by its sum, sparse (CSR). Shape:
+                ``(N, N)``.
+            joined: The adjacency matrix with self-loops, sparse (CSR). Shape: ``(N, N)``.
+            smoothed_neighbors: The neighbours in each latent graph, int64. Shape: ``(6, N, k)``.
+            nodes: The nodes whose logits are wanted (default: all).
+        """
+        _, N, k = smoothed_neighbors.shape
+        each = torch.arange(N + 1) * k
+        graphs = [(each, latent.flatten()) for latent in smoothed_neighbors]
+        graphs.append((joined.crow_indices(), joined.col_indices()))
+        h = torch.relu(self.embed(x))
+        for block in self.blocks:
+            h = drop(h, self.dropout, self.training)
+            h = torch.relu(h + block(h, x, mean, graphs))
+        h = h if nodes is None else h[nodes]
+        return self.out(drop(h, self.dropout, self.training))

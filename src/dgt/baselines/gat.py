@@ -1,0 +1,101 @@
+"""Graph Attention Network."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch_geometric.nn import GATConv
+
+from dgt.nn import edges
+from dgt.nn.dropout import dropout as drop
+from dgt.nn.sparse import SparseLinear
+
+
+class GATLayer(GATConv):
+    """PyG's layer with dropout of its input, which may be sparse; attention over the edges runs in
+    our own operators."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        heads: int,
+        *,
+        concat: bool = True,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(in_channels, out_channels, heads, concat=concat, dropout=dropout)
+        self.lin = SparseLinear(
+            in_channels, heads * out_channels, dropout=input_dropout, bias=False
+        )
+
+    def forward(self, x: Tensor, joined: Tensor) -> Tensor:
+        crow, col = joined.crow_indices(), joined.col_indices()
+        values = self.lin(x).view(-1, self.heads, self.out_channels)
+        source = (values * self.att_src).sum(dim=-1, keepdim=True)  # (N, M, 1)
+        target = (values * self.att_dst).sum(dim=-1, keepdim=True)
+        one = source.new_ones(self.heads, 1)
+        scores = edges.additive(crow, col, target, source, one, self.negative_slope)
+        attention = drop(edges.softmax(crow, scores), self.dropout, self.training)
+        out = edges.aggregate(crow, col, attention, values)  # (N, M, C)
+        return (out.flatten(1) if self.concat else edges.total(out, 1) / self.heads) + self.bias
+
+
+class GAT(nn.Module):
+    r"""GAT from `"Graph Attention Networks" <https://arxiv.org/abs/1710.10903>`_:
+
+    .. math::
+        \mathbf{h}^{(l)}_i = \mathrm{ELU}\Big( \big\|_{m=1}^M \sum_{j \in N(i) \cup \{i\}}
+        \alpha^m_{ij} \mathbf{W}_m \mathbf{h}^{(l-1)}_j \Big), \qquad
+        \alpha^m_{ij} = \mathrm{softmax}_j \, \mathrm{LeakyReLU}\big(\mathbf{a}_m^\top
+        [\mathbf{W}_m \mathbf{h}_i \,\|\, \mathbf{W}_m \mathbf{h}_j]\big)
+
+    The last layer takes the mean over the heads and has no ELU.
+
+    Args:
+        in_channels: Number of features.
+        hidden_channels: Channels of all heads together.
+        out_channels: Number of classes.
+        layers: Number of layers.
+        heads: Number of heads M.
+        dropout: Dropout of hidden channels and of the attention.
+        input_dropout: Dropout of the features.
+    """
+
+    Layer: type[nn.Module] = GATLayer
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        layers: int = 2,
+        heads: int = 4,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.layers: Sequence[nn.Module] = nn.ModuleList(  # type: ignore[assignment]
+            self.Layer(
+                hidden_channels if l else in_channels,
+                hidden_channels // heads if l < layers - 1 else out_channels,
+                heads,
+                concat=l < layers - 1,
+                dropout=dropout,
+                input_dropout=dropout if l else input_dropout,
+            )
+            for l in range(layers)
+        )
+
+    def forward(self, x: Tensor, joined: Tensor, *, nodes: Tensor | None = None) -> Tensor:
+        """
+        Args:
+            x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
+            joined: The adjacency matrix with self-loops, sparse (CSR). Shape: ``(N, N)``.
+            nodes: The nodes whose logits are wanted (default: all).
+        """
+        for l, layer in enumerate(self.layers):
+            x = layer(F.elu(x) if l else x, joined)
+        return x if nodes is None else x[nodes]
