@@ -65,11 +65,42 @@ def test_share_of_the_same_label(fitted: NodeClassifier) -> None:
 def test_heads_are_summed() -> None:
     one = Attention(torch.tensor([0, 2, 2]), torch.tensor([1, 1, 0]), torch.tensor([1.0, 2.0, 1.0]))
     other = Attention(torch.tensor([2, 1]), torch.tensor([3, 3]), torch.tensor([5.0, 9.0]))
-    weights = key_weights([[one], [other]], 4, torch.tensor([2, 0]))
+    with_rest = key_weights([[one], [other]], 4, torch.tensor([2, 0, 1]))
+    weights = with_rest[:2]
     torch.testing.assert_close(weights * 8, torch.tensor([[1, 2, 0, 5], [0, 8, 0, 0]]).double())
     y = torch.tensor([1, 0, 1, 1])
     share = same_label_share(weights, torch.tensor([2, 0]), y)
     torch.testing.assert_close(share, torch.tensor([6 / 8, 0]).double())
+
+
+TRANSFORMERS = ("transformer", "graphormer", "gt-full", "gt-sparse")
+
+
+@pytest.mark.parametrize("model", TRANSFORMERS)
+def test_attention_gives_what_the_last_block_reads(model: str) -> None:
+    """With values that tell the nodes apart, the weights can be read off what attention mixes."""
+    classifier = NodeClassifier(model=model, heads=2, blocks=2, **QUICK | {"epochs": 3})
+    classifier.fit(block_graph(nodes=8, features=5, classes=2))
+    nodes = torch.tensor([5, 1])
+    attention = classifier.model_.blocks[-1].attention
+    with torch.no_grad():  # each head's values are the nodes' identity: 8 channels of 16
+        attention.out.weight.copy_(torch.eye(16))
+        attention.out.bias.zero_()
+    read, split = [], attention._split
+    attention._split = lambda z, nodes: (*split(z, nodes)[:2], torch.eye(8).expand(1, 2, 8, 8))
+    attention.register_forward_hook(lambda module, given, out: read.append(out))
+    classifier.predict()
+    truth = read[0].view(8, 2, 8).mean(dim=1)[nodes]
+    found = key_weights(classifier.model_.attention(**classifier._inputs, nodes=nodes), 8, nodes)
+    torch.testing.assert_close(found.float(), truth, rtol=1e-4, atol=1e-6)
+    whole = classifier.model_.attention(**classifier._inputs)
+    torch.testing.assert_close(key_weights(whole, 8, torch.arange(8))[nodes], found)
+
+
+def test_a_model_without_attention() -> None:
+    classifier = NodeClassifier(model="gcn", **QUICK | {"epochs": 2}).fit(block_graph())
+    with pytest.raises(InputError, match="gcn: this model has no attention over nodes"):
+        classifier.explain(1)
 
 
 def test_mistakes(fitted: NodeClassifier) -> None:

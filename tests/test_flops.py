@@ -8,7 +8,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from dgt.config import Config
 from dgt.flops import multiply_adds
-from dgt.nn import DGT, Kernel, build
+from dgt.graph import adjacency
+from dgt.models import build
+from dgt.nn import DGT, Kernel
 from dgt.nn.sparse import SparseLinear
 from dgt.prepare import prepare
 from tests.small import block_graph
@@ -53,6 +55,22 @@ def test_the_papers_transformer(name: str) -> None:
     )
     assert found == by_hand
     assert found == pytest.approx(paper, abs=0.0055e9)
+
+
+def test_the_baselines() -> None:
+    """The Transformer as the paper counts it; GT adds its eigenvectors and twice the width of the
+    feed-forward, and its attention alone has other sizes when it is sparse."""
+    data = block_graph(nodes=100, features=12)
+    N, edges, F_, classes, k = 100, adjacency(data.edge_index, 100).nnz, 12, 3, 16
+    found = {}
+    for model in ("transformer", "graphormer", "gt-full", "gt-sparse"):
+        config = Config.of(model)
+        found[model] = multiply_adds(build(config, F_, classes, 0), prepare(data, config))
+    rest = 6 * N * C * C + N * F_ * C + N * C * classes
+    assert found["transformer"] == found["graphormer"] == 2 * N * N * C + rest
+    more = 2 * N * C * C + N * k * C
+    assert found["gt-full"] == 2 * N * N * C + rest + more
+    assert found["gt-sparse"] == 2 * (edges + N) * C + rest + more
 
 
 @pytest.mark.parametrize("criteria", [1, 3])

@@ -47,26 +47,31 @@ class Explanation:
         return cls(**{**values, "keys": keys, "edges": [(a, b) for a, b in values["edges"]]})
 
 
-def key_weights(heads: Sequence[Sequence[Attention]], num_nodes: int, nodes: Tensor) -> Tensor:
+def key_weights(
+    attention: Tensor | Sequence[Sequence[Attention]], num_nodes: int, nodes: Tensor
+) -> Tensor:
     """How much of its attention each of some nodes has on each node, summed over criteria and
     heads, every row with the sum 1.
 
     Args:
-        heads: What a model's ``attention`` gives.
+        attention: What a model's ``attention`` gives for ``nodes``: full attention, of shape
+            ``(M, Q, N)``, or its entries for each criterion and head.
         num_nodes: Number of nodes N.
         nodes: The query nodes, int64, each once. Shape: ``(Q,)``.
 
     Returns:
         Shape: ``(Q, N)``.
     """
-    row = torch.full((num_nodes,), -1)
-    row[nodes] = torch.arange(len(nodes))
-    weights = torch.zeros(len(nodes) * num_nodes, dtype=torch.float64)
-    for head in (head for criterion in heads for head in criterion):
-        own = row[head.node] >= 0
-        at = row[head.node[own]] * num_nodes + head.key[own]
-        weights += torch.bincount(at, head.weight[own].double(), minlength=len(weights))
-    weights = weights.view(len(nodes), num_nodes)
+    if isinstance(attention, Tensor):
+        weights = attention.sum(dim=0).double()
+    else:
+        row = torch.full((num_nodes,), -1)
+        row[nodes] = torch.arange(len(nodes))
+        weights = torch.zeros(len(nodes) * num_nodes, dtype=torch.float64)
+        for head in (head for heads in attention for head in heads):
+            at = row[head.node] * num_nodes + head.key
+            weights += torch.bincount(at, head.weight.double(), minlength=len(weights))
+        weights = weights.view(len(nodes), num_nodes)
     return weights / weights.sum(dim=1, keepdim=True)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-import dgt.nn  # noqa: F401, names the operators of torch.ops.dgt
+import dgt.nn.edges  # noqa: F401, as all of dgt.nn it names operators of torch.ops.dgt
 
 Shape = tuple[int, ...]
 
@@ -42,6 +42,10 @@ def _csr_matmul(crow: Shape, col: Shape, values: Shape, weight: Shape, **_: Any)
     return 2 * values[0] * weight[1]
 
 
+def _edges(crow: Shape, col: Shape, first: Shape, values: Shape, *_: Any, **__: Any) -> int:
+    return 2 * col[0] * math.prod(values[1:])
+
+
 def _deformable_attention(
     values: Shape,
     sequences: Shape,
@@ -66,6 +70,9 @@ def _attention(query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> in
 _FORMULAS: dict[Any, Callable[..., int]] = {
     torch.ops.dgt.linear: _linear,
     torch.ops.dgt.csr_matmul: _csr_matmul,
+    torch.ops.dgt.edge_products: _edges,
+    torch.ops.dgt.edge_aggregate: _edges,
+    torch.ops.dgt.edge_additive: _edges,
     torch.ops.dgt.deformable_attention: _deformable_attention,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,
 }
