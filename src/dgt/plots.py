@@ -93,7 +93,7 @@ def _keys(axis: Axes, title: str, explanation: Explanation) -> None:
     same_count = sum(key.label == own for key in explanation.keys)
     itself = any(key.id == explanation.id for key in explanation.keys)
     among = ", itself among them," if itself else ""
-    caption = f"{same_count} of its first {len(explanation.keys)} keys{among} have its label"
+    caption = f"{same_count} of these {len(explanation.keys)} keys{among} have its label"
     if explanation.same_label is not None:
         caption += f",\nand {explanation.same_label:.0%} of all its attention is on such nodes"
     axis.set_title(f"{title}\n{caption}", fontsize="medium")

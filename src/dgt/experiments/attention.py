@@ -24,15 +24,16 @@ from dgt.splits import choose
 NAME = "attention"
 DATASET = "chameleon"
 MODELS = {"graphormer": "Graphormer", "dgt": "DGT"}
+TOP = 20
 TITLE = "Attention on nodes with the query's label, on Chameleon"
 NOTES = (
     "Share: the part of a node's attention that is on nodes with its label, in per cent; its mean "
     "over all validation nodes, with the 95% confidence interval over runs.",
-    "Query: the node in the figure, by the first run; the paper's figure is of a node of its own.",
+    "Query: the share of the node in the figure, in the first run; its keys: how many of its first "
+    f"{TOP}, or of all that it has, have its label. The paper's query is a node of its own.",
 )
 # The paper's query node has seven neighbours, six of them with another label.
 NEIGHBOURS, OTHERS = 7, 6
-TOP = 20
 
 
 def setups() -> list[Setup]:
@@ -60,7 +61,7 @@ def measure(run: Run, classifier: NodeClassifier) -> dict[str, Any]:
 
 def lay_out(lines: list[Line]) -> Sheet:
     numbers = [_numbers(line) for line in lines]
-    columns = ("model", "share", "runs", "query", f"same label in {TOP}", "paper's query")
+    columns = ("model", "share", "runs", "query", "its keys", "paper's query")
     return Sheet(TITLE, columns, [_text(row) for row in numbers], NOTES, numbers, labels=1)
 
 
@@ -89,6 +90,7 @@ def _numbers(line: Line) -> dict[str, Any]:
         "query": None,
         "query_share": None,
         "query_same_label": None,
+        "query_keys": None,
         "paper_query_share": ATTENTION[line.setup.variant],
     }
     if measured:
@@ -100,6 +102,7 @@ def _numbers(line: Line) -> dict[str, Any]:
             "query": query["id"],
             "query_share": query["same_label"],
             "query_same_label": sum(key["label"] == query["label"] for key in query["keys"]),
+            "query_keys": len(query["keys"]),
         }
     return row
 
@@ -112,7 +115,7 @@ def _text(row: dict[str, Any]) -> tuple[str, ...]:
         interval(row["share"] and 100 * row["share"], ci95 and 100 * ci95),
         str(row["runs"]) if whole else f"{row['runs']}/{row['asked']}",
         NOTHING if row["query"] is None else f"{100 * row['query_share']:.0f}",
-        NOTHING if row["query"] is None else str(row["query_same_label"]),
+        NOTHING if row["query"] is None else f"{row['query_same_label']} of {row['query_keys']}",
         f"{100 * row['paper_query_share']:.0f}",
     )
 

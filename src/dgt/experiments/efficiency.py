@@ -1,5 +1,6 @@
 """The paper's table on efficiency: FLOPs and accuracy, and what an epoch takes on one core."""
 
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,11 +94,13 @@ def _from_sizes(config: Config, sizes: Sizes) -> int:
         assert name == "joined", name
         # Both ways, and a loop at each node; to whom they go does not matter.
         stored = 2 * sizes.edges + N
-        ends = torch.linspace(0, stored, N + 1).long()
-        return torch.sparse_csr_tensor(
-            ends, torch.zeros(stored, dtype=torch.int64), torch.ones(stored), (N, N),
-            check_invariants=False,
-        )  # fmt: skip
+        ends = torch.arange(N + 1) * stored // N
+        sources = torch.zeros(stored, dtype=torch.int64)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+            return torch.sparse_csr_tensor(
+                ends, sources, torch.ones(stored), (N, N), check_invariants=False
+            )
 
     model = build(config, sizes.features, sizes.classes, columns)
     return multiply_adds(model, {name: like(name) for name in inputs(config)})
@@ -107,6 +110,7 @@ def measure(run: Run, classifier: NodeClassifier) -> dict[str, Any]:
     """FLOPs, and time and memory in a process that does nothing else."""
     with processes(1) as pool:
         cost = pool.submit(epoch_cost, run.dataset, run.config).result()
+        pool.shutdown()  # in peace: what it leaves behind is tidied up
     return {"flops": classifier.multiply_adds(), **cost}
 
 
@@ -156,6 +160,10 @@ def _numbers(line: Line) -> dict[str, Any]:
     }
 
 
+def _digits(flops: float | None) -> str:
+    return ".0f" if flops is not None and flops > 1e11 else ".2f"
+
+
 def _text(row: dict[str, Any]) -> tuple[str, ...]:
     def number(name: str, unit: float, form: str) -> str:
         return NOTHING if row[name] is None else format(row[name] / unit, form)
@@ -163,8 +171,8 @@ def _text(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         row["dataset"],
         row["model"],
-        number("flops", 1e9, ".2f"),
-        number("paper_flops", 1e9, ".2f"),
+        number("flops", 1e9, _digits(row["flops"])),
+        number("paper_flops", 1e9, _digits(row["paper_flops"])),
         interval(row["mean"], row["ci95"]),
         interval(row["paper"], row["paper_ci95"]),
         number("epoch_seconds", 1, ".3f"),
