@@ -15,7 +15,7 @@ from dgt.experiments.paper import TABLE1
 from dgt.models import build, require_memory
 from dgt.prepare import prepare
 from dgt.train import _weights
-from dgt.tune.space import paper_grid
+from dgt.tune.space import encode, paper_grid
 from tests.small import QUICK, block_graph
 
 BASELINES = [model for model in MODELS if model not in ("dgt", "dgt-light")]
@@ -53,6 +53,8 @@ def test_the_grid_can_be_built(model: str):
     data = block_graph()
     grid = paper_grid(model)
     assert list(grid)[:2] == ["lr", "weight_decay"]
+    for name, value in encode(Config.of(model), grid).items():
+        assert value in grid[name].choices, name  # a search begins with the defaults
     for point in (0, -1):
         values = {name: each.choices[point] for name, each in grid.items()}
         network, inputs = built(model, data, **values)
