@@ -28,7 +28,7 @@ def test_the_flags_exist(capsys):
     from dgt.cli import main
 
     shown = ""
-    for command in ("train", "prepare", "predict", "info", "reproduce", "tune"):
+    for command in ("train", "prepare", "predict", "explain", "info", "reproduce", "tune"):
         assert main([command, "--help"]) == 0
         shown += capsys.readouterr().out
     of_torchrun = {"--nproc-per-node", "--max-restarts"}

@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Group, Parameter, Token
 from cyclopts.argument import ArgumentCollection
@@ -31,6 +31,9 @@ from dgt.config import (
 )
 from dgt.errors import InputError, RankError, nearest
 
+if TYPE_CHECKING:
+    from dgt.explain import Explanation
+
 EXAMPLES = """\
 Examples:
 
@@ -39,6 +42,7 @@ Examples:
     dgt train cora --model gcn
     dgt train my-graph --out my-run      (a folder with nodes.csv and edges.csv)
     dgt predict my-run --out predictions.csv
+    dgt explain my-run NODE --out keys.png
     dgt info my-graph
     dgt prepare my-graph --shard 0/4     (ahead of training, a part of a large graph's sequences)
     dgt tune my-graph --trials 100
@@ -301,6 +305,49 @@ def predict(
 
 
 @app.command
+def explain(
+    run: Path,
+    node: str,
+    /,
+    *,
+    top: int = 20,
+    out: Path | None = None,
+    threads: int | None = None,
+) -> None:
+    """Show which nodes a prediction rests on: those that the node attends to most.
+
+    The weights are those of the last block, over all criteria and heads; all keys together have
+    100%. Models without attention over nodes cannot be explained in this way.
+
+    Args:
+        run: Folder that dgt train has made.
+        node: The node's own id.
+        top: Number of nodes to show.
+        out: File for a figure of the same, .png or .pdf.
+        threads: Number of CPU threads. Unset: all cores.
+    """
+    _require_at_least_one("--top", top)
+    _use_threads(threads)
+
+    from dgt import plots
+    from dgt.datasets import load
+    from dgt.estimator import NodeClassifier
+    from dgt.folder import read_settings
+
+    if out is not None:
+        plots.check_path(out)
+    classifier = NodeClassifier.load(run)
+    graph = read_settings(run).graph
+    if graph is None:
+        raise InputError(f"{run}: does not name its graph")
+    found = classifier.explain(node, top, load(graph, classifier.config.train.splits))
+    _show_keys(found)
+    if out is not None:
+        plots.save(plots.attention({f"Node {found.id}": found}), out)
+        print(f"figure in {out}")
+
+
+@app.command
 def info(graph: str, /, *, json_: Annotated[Flag, Parameter(name="--json")] = False) -> None:
     """Show the size and make-up of a graph.
 
@@ -424,11 +471,15 @@ def reproduce(
     """Make a table of the paper: train all its runs and set our figures beside the published ones.
 
     Each run that is done goes on record in RESULTS/runs.jsonl and is never done again. The table
-    is printed, and written as RESULTS/TABLE.json and RESULTS/TABLE.md.
+    is printed, and written as RESULTS/TABLE.json and RESULTS/TABLE.md; its figure, if it has one,
+    as RESULTS/TABLE.png and RESULTS/TABLE.pdf.
 
     Args:
         table: table1 (accuracy on the benchmarks, with the settings found for each graph and
-            model) or defaults (the same with the default settings).
+            model), defaults (the same with the default settings), efficiency (FLOPs, time and
+            memory), nodesort (orderings and criteria), encodings (positional encodings),
+            interpolation (kernel and bilinear; epsilon, with figure) or attention (whom Graphormer
+            and DGT read, with figure).
         datasets: Data sets to take. Unset: all of the table.
         models: Models to take. Unset: all of the table.
         runs: Runs for each data set and model: the ten published splits with seed 0, then with
@@ -468,7 +519,8 @@ def reproduce(
         )
         raise
     Console().print(report.rich_table(sheet))
-    written = [results / f"{table}.json", results / f"{table}.md", *([readme] if readme else [])]
+    files = [results / f"{table}{suffix}" for suffix in (".json", ".md", ".png", ".pdf")]
+    written = [*filter(Path.is_file, files), *([readme] if readme else [])]
     print(f"written: {', '.join(map(str, written))}")
 
 
@@ -514,6 +566,18 @@ def _show_accuracies(metrics: dict[str, Any]) -> None:
             row += [f"± {metrics[f'{name}_std']:.2%}", f"± {metrics[f'{name}_ci95']:.2%}"]
         table.add_row(part, *row)
     Console().print(table)
+
+
+def _show_keys(found: "Explanation") -> None:
+    label = "no label" if found.label is None else f"label {found.label}"
+    table = Table("key", "weight", "hops", "label", "prediction")
+    table.title = f"Node {found.id}: {label}, prediction {found.prediction}"
+    for key in found.keys:
+        hops = "none" if key.hops is None else str(key.hops)
+        table.add_row(str(key.id), f"{key.weight:.2%}", hops, key.label or "", key.prediction)
+    Console().print(table)
+    if found.same_label is not None:
+        print(f"attention on nodes with its label: {found.same_label:.1%}")
 
 
 def _show_trials(found: dict[str, Any]) -> None:

@@ -11,7 +11,15 @@ from typing import Any, Literal, get_args, get_origin
 from dgt.errors import InputError, nearest
 
 CRITERIA = ("bfs", "ppr", "similarity")
+ABSOLUTE = ("absolute-random", "absolute-bfs", "absolute-ppr", "absolute-similarity")
 DGTS = ("dgt", "dgt-light")
+
+
+def check_criterion(name: str) -> None:
+    if name not in CRITERIA + ABSOLUTE:
+        raise InputError(
+            f"criteria: unknown criterion {name!r}; {nearest(name, CRITERIA + ABSOLUTE)}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +27,9 @@ class SequenceConfig:
     """NodeSort: how each node's sequences of other nodes are made."""
 
     criteria: tuple[str, ...] | None = None
-    """Sorting criteria, from bfs, ppr and similarity. Unset: all three for dgt, bfs for
-    dgt-light."""
+    """Sorting criteria, from bfs, ppr and similarity; or, for one order that is the same for all
+    nodes, absolute-random, absolute-bfs, absolute-ppr and absolute-similarity. Unset: bfs, ppr and
+    similarity for dgt, bfs for dgt-light."""
     length: int = 16
     """Nodes kept of each sequence (L), the base node first."""
     spacing: Literal["rank", "score"] = "rank"
@@ -38,17 +47,14 @@ class SequenceConfig:
         if self.criteria is not None:
             _require("criteria", self.criteria, len(self.criteria) > 0, "at least one criterion")
             for criterion in self.criteria:
-                if criterion not in CRITERIA:
-                    raise InputError(
-                        f"criteria: unknown criterion {criterion!r}; {nearest(criterion, CRITERIA)}"
-                    )
+                check_criterion(criterion)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingConfig:
     """Positional encoding: the graph's structure, added to the features."""
 
-    encoding: Literal["katz", "laplacian", "none"] = "katz"
+    encoding: Literal["katz", "laplacian", "node2vec", "none"] = "katz"
     """Positional encoding that is added to the features, of dgt and transformer."""
     katz_order: int = 1
     """Longest path counted (the K of the Katz sum)."""
@@ -62,12 +68,23 @@ class EncodingConfig:
     laplacian_columns: int = 16
     """Eigenvectors of the graph's Laplacian, for encoding laplacian and for gt-full and
     gt-sparse."""
+    node2vec_channels: int = 64
+    """Size of a node's vector, for encoding node2vec."""
+    node2vec_p: float = 1.0
+    """Return parameter p of its walks: above 1, they seldom step back."""
+    node2vec_q: float = 1.0
+    """In-out parameter q of its walks: above 1, they stay near where they came from."""
 
     def __post_init__(self) -> None:
         _require("katz_order", self.katz_order, self.katz_order >= 1, "at least 1")
         _require("katz_beta", self.katz_beta, self.katz_beta > 0, "above 0")
         columns = self.laplacian_columns
         _require("laplacian_columns", columns, columns >= 1, "at least 1")
+        channels = self.node2vec_channels
+        _require("node2vec_channels", channels, channels >= 1, "at least 1")
+        for name in ("node2vec_p", "node2vec_q"):
+            value = getattr(self, name)
+            _require(name, value, value > 0, "above 0")
         if self.anchors is not None:
             _require("anchors", self.anchors, self.anchors >= 1, "at least 1")
 

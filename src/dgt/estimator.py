@@ -13,14 +13,17 @@ from torch_geometric.data import Data
 
 import dgt
 from dgt import budget, distributed, folder
+from dgt.checkpoint import fingerprint
 from dgt.config import Config
 from dgt.encodings import choose_anchors
 from dgt.errors import InputError
 from dgt.evaluate import accuracy
+from dgt.explain import Explanation, explain, key_weights, same_label_share
+from dgt.flops import multiply_adds
 from dgt.io import normalise, write_predictions
 from dgt.modelfile import Facts, node_ids, read_model, write_model
 from dgt.models import build, require_memory
-from dgt.prepare import prepare, takes_anchors
+from dgt.prepare import prepare, takes_anchors, takes_vectors
 from dgt.splits import PARTS, choose
 from dgt.steps import Batched, Chunked, Whole
 from dgt.train import History, fit
@@ -100,6 +103,7 @@ class NodeClassifier:
             lambda: self._prepare(data, anchors, progress)
         )
         columns = _columns(self._steps.given.get("encoding"))
+        edges = fingerprint([data.edge_index]) if takes_vectors(self.config) else None
         if self.config.is_dgt and distributed.rank() == 0:
             self._warn_of_memory(int(data.train_mask.sum()), len(data.class_names))
         in_channels = data.x.size(1)
@@ -118,6 +122,7 @@ class NodeClassifier:
             feature_names=data.get("feature_names"),
             anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
             encoding_channels=columns,
+            edges=edges,
         )
         self.model_ = _build(self.config, self.facts_)
         if distributed.rank() > 0:
@@ -192,6 +197,59 @@ class NodeClassifier:
         names = [self.facts_.class_names[c] for c in predictions.tolist()]
         write_predictions(path, node_ids(graph), names, probabilities.tolist())
 
+    def explain(self, node: int | str, top: int = 20, data: Data | None = None) -> Explanation:
+        """The nodes that a node's prediction rests on most: those that it attends to in the last
+        block, over all criteria and heads.
+
+        Args:
+            node: The node's own id.
+            top: Number of nodes.
+            data: As in :meth:`predict_proba`.
+        """
+        if top < 1:
+            raise InputError(f"top: got {top}, expected at least 1")
+        graph, steps = self._prepared(data)
+        ids = node_ids(graph)
+        # Whether ids are read as numbers or as text depends on the other ids in the file.
+        query = next((n for n, name in enumerate(ids) if str(name) == str(node)), None)
+        if query is None:
+            raise InputError(f"{graph.name}: has no node {str(node)!r}")
+        weights = self._key_weights(graph, steps, torch.tensor([query]))
+        classes = self._logits(steps).argmax(dim=1).tolist()
+        names = [self.facts_.class_names[c] for c in classes]
+        return explain(weights[0], query, top, graph, ids, names)
+
+    def same_label_share(self, mask: Tensor, data: Data | None = None) -> float:
+        """The mean, over the nodes of a mask, of the part of a node's attention that is on nodes
+        with its label.
+
+        Args:
+            mask: Labelled nodes, bool [N].
+            data: As in :meth:`predict_proba`.
+        """
+        graph, steps = self._prepared(data)
+        nodes = mask.nonzero().squeeze(1)
+        weights = self._key_weights(graph, steps, nodes)
+        return float(same_label_share(weights, nodes, graph.y).mean())
+
+    def multiply_adds(self, data: Data | None = None) -> int:
+        """The multiply-adds of one forward pass over a graph, the paper's FLOPs.
+
+        Args:
+            data: As in :meth:`predict_proba`.
+        """
+        return multiply_adds(self.model_, self._prepared(data)[1].given)
+
+    def _key_weights(self, graph: Data, steps: Whole, nodes: Tensor) -> Tensor:
+        attention: Any = getattr(self.model_.eval(), "attention", None)
+        if attention is None:
+            raise InputError(
+                f"{self.config.model.model}: this model has no attention over nodes to explain it "
+                "by; dgt, dgt-light and the transformers have"
+            )
+        heads = attention(**steps.given, nodes=nodes)
+        return key_weights(heads, graph.num_nodes, nodes)
+
     def save(self, path: Path | str) -> None:
         """Writes ``config.toml`` and ``model.safetensors`` into a folder."""
         self._require_fitted()
@@ -261,6 +319,7 @@ class NodeClassifier:
         if data is not None:
             data = normalise(data)
             self.facts_.require_features(data)
+            self.facts_.require_edges(data)
             require_memory(self.config, data.num_nodes)
             return data, self._prepare(data, self.facts_.find_anchors(data))
         if not hasattr(self, "_steps"):

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt import __version__
+from dgt.checkpoint import fingerprint
 from dgt.errors import InputError
 from dgt.files import write_atomically
 
@@ -32,6 +33,8 @@ class Facts:
     """Ids of the nodes that the columns of the Katz encoding stand for."""
     encoding_channels: int | None = None
     """Columns of the positional encoding. Unset, in older files: one for each anchor."""
+    edges: str | None = None
+    """Fingerprint of the graph's edges, where the encoding holds for this graph alone."""
 
     def require_features(self, data: Data) -> None:
         """Refuses a graph with other features than those of training."""
@@ -46,6 +49,14 @@ class Facts:
             column, (got, expected) = next((i, p) for i, p in enumerate(pairs) if p[0] != p[1])
             raise InputError(
                 f"{place}: feature {column} is {got!r}, but the model was trained with {expected!r}"
+            )
+
+    def require_edges(self, data: Data) -> None:
+        """Refuses another graph than that of training where the encoding holds for it alone."""
+        if self.edges is not None and fingerprint([data.edge_index]) != self.edges:
+            raise InputError(
+                f"{data.name}: not the graph that the model was trained on, and Node2Vec vectors "
+                "hold for that graph alone; train with another encoding for other graphs"
             )
 
     def find_anchors(self, data: Data) -> Tensor | None:

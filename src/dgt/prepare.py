@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 from dgt import blocks, structures
 from dgt.baselines.deformable_gcn import SMOOTHINGS
 from dgt.baselines.graphormer import MAX_DISTANCE
-from dgt.config import Config
-from dgt.encodings import choose_anchors, katz, katz_rows, laplacian
+from dgt.config import Config, EncodingConfig
+from dgt.encodings import choose_anchors, katz, katz_rows, laplacian, node2vec
 from dgt.files import cache_folder
 from dgt.graph import adjacency, features, scaled_rows, to_torch
 from dgt.models import inputs
@@ -58,6 +58,11 @@ def prepare(
 def takes_anchors(config: Config) -> bool:
     """Whether the model has Katz columns, which belong to single nodes."""
     return "encoding" in inputs(config) and config.encoding.encoding == "katz"
+
+
+def takes_vectors(config: Config) -> bool:
+    """Whether the model has Node2Vec vectors, which belong to a single graph."""
+    return "encoding" in inputs(config) and config.encoding.encoding == "node2vec"
 
 
 def _edges(make: Callable[..., Tensor], **options: Any) -> Callable[[Data, Config], Tensor]:
@@ -181,6 +186,8 @@ def _encoding(data: Data, config: Config, anchors: Tensor | None) -> Tensor | No
         return None
     if config.encoding.encoding == "laplacian":
         return _laplacian(data, config)
+    if config.encoding.encoding == "node2vec":
+        return _node2vec(data, config.encoding)
     columns = katz(**_katz_settings(data, config, anchors), cache=True)
     dense = columns.values().numel() > DENSE_SHARE * columns.numel()
     return columns.to_dense() if dense else columns
@@ -198,3 +205,17 @@ def _katz_settings(data: Data, config: Config, anchors: Tensor | None = None) ->
         "scaling": settings.katz_scaling,
         "anchors": anchors,
     }
+
+
+def _node2vec(data: Data, settings: EncodingConfig) -> Tensor:
+    """From the cache, where they are already: training the vectors takes some seconds."""
+    channels, p, q = settings.node2vec_channels, settings.node2vec_p, settings.node2vec_q
+    shape = (data.num_nodes, channels)
+    name = blocks.fingerprint(("node2vec", *shape, p, q), data.edge_index.cpu().numpy())
+
+    def make() -> np.ndarray:
+        return node2vec(data.edge_index, data.num_nodes, channels=channels, p=p, q=q).numpy()
+
+    path = cache_folder() / "encodings" / f"{name}.npy"
+    kept = blocks.mapped(path, shape, np.float32, lambda: [make()])
+    return torch.from_numpy(make() if kept is None else kept)

@@ -47,7 +47,7 @@ def test_what_is_written_is_read(tmp_path: Path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert set(lines[0]) == {
         "table", "dataset", "model", "split", "seed", "val_accuracy", "test_accuracy",
-        "best_epoch", "seconds", "settings", "versions",
+        "best_epoch", "seconds", "settings", "versions", "measures",
     }  # fmt: skip
 
 
@@ -156,3 +156,15 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path):
         require_writable(tmp_path)
     with pytest.raises(InputError, match="cannot read"):
         read(tmp_path)
+
+
+def test_a_run_done_again_adds_its_measures(tmp_path: Path):
+    path = tmp_path / "runs.jsonl"
+    first = record(0)
+    older = {n: v for n, v in dataclasses.asdict(first).items() if n != "measures"}
+    path.write_text(json.dumps(older) + "\n")
+    assert list(read(path).values()) == [first]
+    for measures in ({"one": {"a": 1}}, {"one": {"a": 2}, "two": {"b": 3}}):
+        append(path, dataclasses.replace(first, test_accuracy=0.0, measures=measures))
+    (found,) = read(path).values()
+    assert found == dataclasses.replace(first, measures={"one": {"a": 1}, "two": {"b": 3}})

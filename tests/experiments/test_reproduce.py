@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from dgt import InputError
 from dgt.cli import main
@@ -17,7 +18,8 @@ from dgt.experiments.accuracy import accuracies
 from dgt.experiments.paper import table1
 from dgt.experiments.record import Record, read
 from dgt.experiments.runner import train
-from dgt.experiments.table import Run, Setup
+from dgt.experiments.table import Line, Run, Setup
+from dgt.report import Sheet
 from tests.small import QUICK
 
 DATASETS = [
@@ -55,7 +57,12 @@ def stand_in(run: Run) -> Record:
     return Record(
         run.table, run.dataset, run.config.model.model, train.split, train.seed,
         test, test, 1, 1.0, run.config.to_dict(), {},
+        {run.table: run.measure(run, None)} if run.measure else {},
     )  # fmt: skip
+
+
+def measure(run: Run, classifier: object) -> dict[str, int | None]:
+    return {"split": run.config.train.split}
 
 
 def names(runs: list[Run]) -> list[tuple[str, str, int | None, int]]:
@@ -99,6 +106,54 @@ def test_lines_with_the_same_settings_share_their_runs(done: list[Run], tmp_path
     sheet = reproduce(twins, runs=2, results=tmp_path)
     assert len(done) == 2
     assert [row["runs"] for row in sheet.numbers] == [2, 2]
+
+
+def test_what_is_measured_goes_on_record(done: list[Run], tmp_path: Path):
+    def lay_out(lines: list[Line]) -> Sheet:
+        numbers = [{"measured": len([r for r in line.records if r.measures])} for line in lines]
+        return Sheet("Title", ("a",), [("",)] * len(lines), (), numbers)
+
+    plain = table(datasets=["cora"])
+    all_measured = Table("all", plain.setups, lay_out, measure=measure)
+    first_measured = Table("first", plain.setups, lay_out, measure=measure, measured=1)
+    untrained = Table(
+        "none", lambda: [Setup("far", "dgt", Config(), trained=False)], lay_out, measure=measure
+    )
+
+    reproduce(plain, runs=3, results=tmp_path, models=["dgt"])
+    done.clear()
+    sheet = reproduce(first_measured, runs=3, results=tmp_path, models=["dgt"])
+    assert names(done) == [("cora", "dgt", 0, 0)]  # on record, but not measured
+    assert sheet.numbers == [{"measured": 1}]
+    done.clear()
+    sheet = reproduce(all_measured, runs=3, results=tmp_path, models=["dgt"])
+    assert names(done) == [("cora", "dgt", split, 0) for split in range(3)]
+    assert sheet.numbers == [{"measured": 3}]
+    done.clear()
+    for each in (first_measured, all_measured, plain, untrained):
+        for show in (False, True):
+            reproduce(each, runs=3, results=tmp_path, models=["dgt"], show=show)
+    assert done == []
+    records = list(read(tmp_path / "runs.jsonl").values())
+    assert [sorted(r.measures) for r in records] == [["all", "first"], ["all"], ["all"]]
+    assert records[1].measures["all"] == {"split": 1}
+
+
+def test_a_figure_is_drawn(done: list[Run], tmp_path: Path):
+    def draw(lines: list[Line]) -> Figure | None:
+        figure = Figure()
+        figure.subplots().plot([line.records[0].test_accuracy for line in lines])
+        return figure if len(lines) > 1 else None
+
+    drawn = Table("drawn", table().setups, table().lay_out, draw=draw)
+    reproduce(drawn, runs=1, results=tmp_path, datasets=["cora"], models=["dgt"])
+    assert not (tmp_path / "drawn.png").exists()
+    written = []
+    for _ in range(2):
+        reproduce(drawn, runs=1, results=tmp_path)
+        written.append([(tmp_path / f"drawn.{kind}").read_bytes() for kind in ("png", "pdf")])
+    assert written[0] == written[1]
+    assert [content[:4] for content in written[0]] == [b"\x89PNG", b"%PDF"]
 
 
 def test_a_table_need_not_have_every_pair():
@@ -227,9 +282,9 @@ def test_on_a_terminal_the_table_grows(done: list[Run], tmp_path: Path, monkeypa
 
 
 def test_the_tables(capsys, tmp_path: Path, monkeypatch):
-    for name, made in TABLES.items():
-        assert made.name == name
-        setups = made.setups()
+    assert {name: made.name for name, made in TABLES.items()} == {name: name for name in TABLES}
+    for name in ("table1", "defaults"):
+        setups = TABLES[name].setups()
         assert [(s.dataset, s.variant) for s in setups] == [
             (d, m)
             for d in DATASETS

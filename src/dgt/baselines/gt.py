@@ -1,11 +1,13 @@
 """Graph Transformer of Dwivedi and Bresson, with full and with sparse attention."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dgt.baselines.attention import FullAttention
+from dgt.nn import Attention as Entries
 from dgt.nn import edges
 from dgt.nn.dropout import Dropout
 from dgt.nn.linear import Linear
@@ -20,10 +22,22 @@ class SparseAttention(FullAttention):
     def forward(  # type: ignore[override]
         self, z: Tensor, joined: Tensor
     ) -> Tensor:
+        weights, value = self._attend(z, joined)
         crow, col = joined.crow_indices(), joined.col_indices()
-        query, key, value = (t[0].transpose(0, 1) for t in self._split(z, None))  # (N, M, C / M)
+        return self.out(edges.aggregate(crow, col, weights, value).flatten(1))
+
+    def weights(  # type: ignore[override]
+        self, z: Tensor, joined: Tensor
+    ) -> Tensor:
+        """The attention itself, on each edge. Shape: ``(E, M)``."""
+        return self._attend(z, joined)[0]
+
+    def _attend(self, z: Tensor, joined: Tensor) -> tuple[Tensor, Tensor]:
+        """The weights, and the values of shape ``(N, M, C / M)``."""
+        crow, col = joined.crow_indices(), joined.col_indices()
+        query, key, value = (t[0].transpose(0, 1) for t in self._split(z, None))
         scores = edges.products(crow, col, query / query.size(-1) ** 0.5, key)
-        return self.out(edges.aggregate(crow, col, edges.softmax(crow, scores), value).flatten(1))
+        return edges.softmax(crow, scores), value
 
 
 class Block(nn.Module):
@@ -112,13 +126,25 @@ class GTFull(nn.Module):
         """
         return self._logits(x, laplacian, nodes)
 
+    @torch.no_grad()
+    def attention(self, x: Tensor, laplacian: Tensor, *, nodes: Tensor | None = None) -> Any:
+        """The attention of the last block, of all nodes or of ``nodes``. Shape: ``(M, nodes, N)``.
+
+        Call it in evaluation mode; in training, dropout changes it.
+        """
+        return self.blocks[-1].attention.weights(self._before_last(x, laplacian), nodes)
+
     def _logits(self, x: Tensor, laplacian: Tensor, nodes: Tensor | None, *where: Tensor) -> Tensor:
+        h = self.blocks[-1](self._before_last(x, laplacian, *where), *where)
+        return self.head(h if nodes is None else h[nodes])
+
+    def _before_last(self, x: Tensor, laplacian: Tensor, *where: Tensor) -> Tensor:
         if self.training:
             laplacian = laplacian * (2 * torch.randint(2, (laplacian.size(1),)) - 1)
         h = self.positions(laplacian, plus=self.embed(x))
-        for block in self.blocks:
+        for block in self.blocks[:-1]:
             h = block(h, *where)
-        return self.head(h if nodes is None else h[nodes])
+        return h
 
 
 class GTSparse(GTFull):
@@ -138,3 +164,21 @@ class GTSparse(GTFull):
             nodes: The nodes whose logits are wanted (default: all).
         """
         return self._logits(x, laplacian, nodes, joined)
+
+    @torch.no_grad()
+    def attention(  # type: ignore[override]
+        self, x: Tensor, laplacian: Tensor, joined: Tensor, *, nodes: Tensor | None = None
+    ) -> list[list[Entries]]:
+        """The attention of the last block, of all nodes or of ``nodes``, as (node, key, weight) for
+        each head, as :meth:`dgt.nn.DGT.attention` gives it.
+
+        Call it in evaluation mode; in training, dropout changes it.
+        """
+        h = self._before_last(x, laplacian, joined)
+        weights = self.blocks[-1].attention.weights(h, joined)  # (E, M)
+        node = torch.arange(len(h)).repeat_interleave(joined.crow_indices().diff())
+        key = joined.col_indices()
+        if nodes is not None:
+            wanted = torch.isin(node, nodes)
+            node, key, weights = node[wanted], key[wanted], weights[wanted]
+        return [[Entries(node, key, head) for head in weights.unbind(dim=1)]]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from dgt.baselines.attention import FullAttention
@@ -117,9 +118,24 @@ class Transformer(nn.Module):
             nodes: The nodes whose logits are wanted; the last block then works for them alone
                 (default: all).
         """
+        z = self._before_last(x, encoding)
+        return self.head(self.blocks[-1](z, nodes))
+
+    @torch.no_grad()
+    def attention(
+        self, x: Tensor, encoding: Tensor | None = None, *, nodes: Tensor | None = None
+    ) -> Tensor:
+        """The attention of the last block, of all nodes or of ``nodes``. Shape: ``(M, nodes, N)``.
+
+        Call it in evaluation mode; in training, dropout changes it.
+        """
+        last = self.blocks[-1]
+        return last.attention.weights(last.norm(self._before_last(x, encoding)), nodes)
+
+    def _before_last(self, x: Tensor, encoding: Tensor | None) -> Tensor:
         z = self.embed(x)
         if self.positions is not None:
             z = self.positions(z, encoding)
-        for l, block in enumerate(self.blocks, start=1):
-            z = block(z, nodes if l == len(self.blocks) else None)
-        return self.head(z)
+        for block in self.blocks[:-1]:
+            z = block(z)
+        return z

@@ -8,7 +8,7 @@ from dgt.experiments.paper import PAPER, Figure
 from dgt.experiments.table import Line
 from dgt.report import Sheet
 
-COLUMNS = ("data set", "model", "accuracy", "std", "runs", "paper", "difference")
+COLUMNS = ("accuracy", "std", "runs", "paper", "difference")
 NOTE = (
     "Test accuracy in per cent: the mean and its 95% confidence interval, "
     "then the standard deviation, over runs on the published splits."
@@ -18,7 +18,11 @@ OUT_OF_MEMORY = "OOM"
 
 
 def accuracies(
-    lines: list[Line], title: str, published: Callable[[str, str], Figure | None]
+    lines: list[Line],
+    title: str,
+    published: Callable[[str, str], Figure | None],
+    variant: str = "model",
+    notes: tuple[str, ...] = (),
 ) -> Sheet:
     """Lays out a table of accuracies.
 
@@ -26,15 +30,18 @@ def accuracies(
         lines: The setups and their runs.
         title: The table's title.
         published: The figure for a data set and a variant, if there is one.
+        variant: What the lines differ in.
+        notes: Further notes.
     """
     numbers = [_numbers(line, published(line.setup.dataset, line.setup.variant)) for line in lines]
     marks: dict[str, str] = {}
     for row in numbers:
         if row["source"] not in (None, PAPER):
             marks.setdefault(row["source"], "†‡§"[len(marks)])
-    notes = (NOTE, *(f"{mark} Not in the paper: {source}." for source, mark in marks.items()))
+    others = (f"{mark} Not in the paper: {source}." for source, mark in marks.items())
     rows = [_text(row, marks.get(row["source"], "")) for row in numbers]
-    return Sheet(title, COLUMNS, rows, notes, numbers)
+    columns = ("data set", variant, *COLUMNS)
+    return Sheet(title, columns, rows, (NOTE, *others, *notes), numbers)
 
 
 def _numbers(line: Line, figure: Figure | None) -> dict[str, Any]:
@@ -66,15 +73,16 @@ def _text(row: dict[str, Any], mark: str) -> tuple[str, ...]:
     return (
         row["dataset"],
         row["model"],
-        OUT_OF_MEMORY if row["out_of_memory"] else _interval(row["mean"], row["ci95"]),
+        OUT_OF_MEMORY if row["out_of_memory"] else interval(row["mean"], row["ci95"]),
         NOTHING if row["std"] is None else f"{row['std']:.2f}",
         str(row["runs"]) if whole else f"{row['runs']}/{row['asked']}",
-        _interval(row["paper"], row["paper_ci95"]) + mark,
+        interval(row["paper"], row["paper_ci95"]) + mark,
         NOTHING if row["difference"] is None else f"{row['difference']:+.2f}",
     )
 
 
-def _interval(mean: float | None, ci95: float | None) -> str:
+def interval(mean: float | None, ci95: float | None) -> str:
+    """A mean and its confidence interval, as text."""
     if mean is None:
         return NOTHING
     return f"{mean:.2f}" if ci95 is None else f"{mean:.2f}±{ci95:.2f}"

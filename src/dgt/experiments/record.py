@@ -35,6 +35,8 @@ class Record:
     settings: dict[str, Any]
     """``Config.to_dict()``; with the data set it says which run this is."""
     versions: dict[str, str]
+    measures: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """What a table has found out of the trained model besides, by the table's name."""
 
 
 def read(path: Path) -> dict[Key, Record]:
@@ -42,7 +44,9 @@ def read(path: Path) -> dict[Key, Record]:
 
     A last line that was cut short, by a kill while it was written, is left out with a warning.
     A setting that a line lacks, being older than the setting, has its default. A line with
-    settings that no longer exist is of no run that could be asked for, and is passed over.
+    settings that no longer exist is of no run that could be asked for, and is passed over. Of a run
+    that was done again for the sake of its measures, the first line counts, with the measures of
+    all.
     """
     try:
         with open(path, "rb") as file:
@@ -63,8 +67,13 @@ def read(path: Path) -> dict[Key, Record]:
             key = record.dataset, Config.from_dict(record.settings)
         except InputError:
             continue
-        found.setdefault(key, record)
+        found[key] = with_measures(found.get(key, record), record.measures)
     return found
+
+
+def with_measures(record: Record, measures: dict[str, Any]) -> Record:
+    """A run with what more was measured of it; what it has already stays."""
+    return dataclasses.replace(record, measures={**measures, **record.measures})
 
 
 def append(path: Path, record: Record) -> None:
@@ -121,6 +130,8 @@ def _parse(line: bytes, place: str) -> Record:
         raise InputError(f"{place}: expected a JSON object, got {_start(line)!r}")
     for field in dataclasses.fields(Record):
         kind: Any = get_origin(field.type) or field.type
+        if field.name == "measures" and field.name not in values:
+            values[field.name] = {}  # an older line
         if field.name not in values:
             raise InputError(f"{place}: has no {field.name!r}; expected the record of a run")
         if not isinstance(values[field.name], (int, float) if kind is float else kind):

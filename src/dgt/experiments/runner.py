@@ -10,11 +10,19 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
+from dgt import plots
 from dgt.datasets import load
 from dgt.errors import InputError, MemoryNeeded
 from dgt.estimator import NodeClassifier
 from dgt.experiments.display import display
-from dgt.experiments.record import Key, Record, append, read, require_writable
+from dgt.experiments.record import (
+    Key,
+    Record,
+    append,
+    read,
+    require_writable,
+    with_measures,
+)
 from dgt.experiments.table import Line, Run, Setup, Table
 from dgt.files import write_text
 from dgt.report import Sheet, around, insert, markdown
@@ -38,7 +46,8 @@ def reproduce(
     """Makes a table, from the runs on record and those it then does.
 
     Every run goes on record in ``results/runs.jsonl`` as soon as it is done, so that nothing is
-    ever run twice. The table is written as ``results/NAME.json`` and ``results/NAME.md``.
+    ever run twice. The table is written as ``results/NAME.json`` and ``results/NAME.md``, its
+    figure, if it has one, as ``results/NAME.png`` and ``results/NAME.pdf``.
 
     Args:
         table: One of ``TABLES``.
@@ -54,27 +63,32 @@ def reproduce(
     setups = table.select(datasets, models)
     if readme is not None:
         around(readme, table.name)  # refuses a file without the comments before the first run
-    planned = {
-        setup: [setup.run(table.name, r) for r in range(runs or setup.runs)] for setup in setups
-    }
+    planned = {setup: table.plan(setup, runs) for setup in setups}
     path = results / RECORD
     records = read(path)
     refused: set[Key] = set()
 
+    def lines() -> list[Line]:
+        made = (_line(setup, each, records, refused) for setup, each in planned.items())
+        return [line for line in made if line.records or not (show and line.setup.trained)]
+
     def lay_out() -> Sheet:
-        lines = (_line(setup, each, records, refused) for setup, each in planned.items())
-        return table.lay_out([line for line in lines if line.records or not show])
+        return table.lay_out(lines())
+
+    def on_record(run: Run) -> bool:
+        known = records.get(run.key)
+        return known is not None and (run.measure is None or run.table in known.measures)
 
     # The first run of every line, then the second: what is done early is spread over the table.
     ordered = [run for each in zip_longest(*planned.values()) for run in each if run is not None]
-    if show and not any(run.key in records for run in ordered):
+    if show and ordered and not any(run.key in records for run in ordered):
         raise InputError(f"{path}: there is no run of {table.name} with these settings on record")
-    missing = list({run.key: run for run in ordered if run.key not in records}.values())
+    missing = list({run.key: run for run in ordered if not on_record(run)}.values())
     if missing and not show:
         require_writable(path)
         if progress:
-            on_record = sum(run.key in records for run in ordered)
-            print(f"{len(ordered)} runs, {on_record} of them on record", file=sys.stderr)
+            done = sum(map(on_record, ordered))
+            print(f"{len(ordered)} runs, {done} of them on record", file=sys.stderr)
         with (
             display(len(missing), lay_out, progress) as show_run,
             closing(share(train, missing, workers)) as finished,
@@ -84,12 +98,16 @@ def reproduce(
                     refused.add(run.key)
                     continue
                 append(path, record)
-                records[run.key] = record
+                records[run.key] = with_measures(records.get(run.key, record), record.measures)
                 show_run(run, record)
     sheet = lay_out()
     content = {"table": table.name, "title": sheet.title, "rows": sheet.numbers}
     write_text(results / f"{table.name}.json", json.dumps(content, indent=2) + "\n")
     write_text(results / f"{table.name}.md", f"# {sheet.title}\n\n{markdown(sheet)}")
+    figure = table.draw(lines()) if table.draw else None
+    if figure is not None:
+        for suffix in plots.SUFFIXES:
+            plots.save(figure, results / f"{table.name}{suffix}")
     if readme is not None:
         insert(readme, table.name, markdown(sheet))
     return sheet
@@ -116,6 +134,7 @@ def train(run: Run) -> Record | None:
         seconds=metrics["seconds"],
         settings=run.config.to_dict(),
         versions=metrics["versions"],
+        measures={run.table: run.measure(run, classifier)} if run.measure else {},
     )
 
 

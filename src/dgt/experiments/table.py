@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from matplotlib.figure import Figure
 
 from dgt.config import Config
 from dgt.errors import InputError, nearest
+from dgt.estimator import NodeClassifier
 from dgt.experiments.record import Key, Record
 from dgt.report import Sheet
 
@@ -22,6 +25,7 @@ class Run(NamedTuple):
     table: str
     dataset: str
     config: Config
+    measure: "Measure | None" = None
 
     @property
     def key(self) -> Key:
@@ -33,6 +37,10 @@ class Run(NamedTuple):
         return f"{self.dataset}, {model}, split {train.split}, seed {train.seed}"
 
 
+Measure = Callable[[Run, NodeClassifier], dict[str, Any]]
+"""A function of a module, called in the process that trained; gives what JSON can hold."""
+
+
 class Setup(NamedTuple):
     """What one line of a table shows: settings on a benchmark."""
 
@@ -40,6 +48,8 @@ class Setup(NamedTuple):
     variant: str
     """The line's name for the settings: the model or what was changed in it."""
     config: Config
+    trained: bool = True
+    """False for a line without runs, of a data set of which only the size is known."""
 
     @property
     def runs(self) -> int:
@@ -71,11 +81,27 @@ class Table:
         name: Its name on the command line and in the results' files.
         setups: Makes the list of its lines' setups.
         lay_out: Turns the lines, with their records, into what is shown.
+        measure: Finds out more of a trained model; it goes on record under the table's name.
+        measured: Runs of each line that are measured (default: all).
+        draw: Makes the figure, if there is anything to show.
     """
 
     name: str
     setups: Callable[[], list[Setup]]
     lay_out: Callable[[list[Line]], Sheet]
+    measure: Measure | None = None
+    measured: int | None = None
+    draw: Callable[[list[Line]], Figure | None] | None = None
+
+    def plan(self, setup: Setup, runs: int | None = None) -> list[Run]:
+        """The runs of a line, so many or as many as it has by itself."""
+        count = (runs or setup.runs) if setup.trained else 0
+        planned = [setup.run(self.name, r) for r in range(count)]
+        measured = len(planned) if self.measured is None else self.measured
+        return [
+            run._replace(measure=self.measure) if r < measured else run
+            for r, run in enumerate(planned)
+        ]
 
     def select(
         self, datasets: Iterable[str] | None = None, models: Iterable[str] | None = None

@@ -60,6 +60,7 @@ class DeformableGraphAttention(nn.Module):
         self.values = Linear(channels, criteria * channels, bias=False)
         self.query = Linear(channels, 2 * criteria * heads * keys)
         self.out = Linear(criteria * channels, channels, bias=False)
+        self.start: Tensor
         self.register_buffer("start", self._start(), persistent=False)
         self.reset_parameters()
 

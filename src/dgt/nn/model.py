@@ -197,10 +197,17 @@ class DGT(nn.Module):
 
     @torch.no_grad()
     def attention(
-        self, x: Tensor, sequences: Tensor, encoding: Tensor | None = None, *, block: int = -1
+        self,
+        x: Tensor,
+        sequences: Tensor,
+        encoding: Tensor | None = None,
+        *,
+        nodes: Tensor | None = None,
+        block: int = -1,
     ) -> list[list[Attention]]:
         r"""The attention of one block, as (node, key, weight) for each criterion and head, with
-        :math:`w_i = \sum_k \mathbf{A}_{\pi mqk} \cdot g(\Delta p_{\pi mqk}, i)`.
+        :math:`w_i = \sum_k \mathbf{A}_{\pi mqk} \cdot g(\Delta p_{\pi mqk}, i)`, of all nodes or of
+        ``nodes``, int64, alone.
 
         Call it in evaluation mode; in training, dropout changes it.
         """
@@ -210,14 +217,17 @@ class DGT(nn.Module):
             if module is chosen:
                 break
             z = module(z, sequences)
-        weights = chosen.attention.weights(chosen.norm(z), sequences)  # (N, T, M, L)
+        if nodes is None:
+            nodes = torch.arange(len(z))
+        of_nodes = sequences[:, nodes]
+        weights = chosen.attention.weights(chosen.norm(z)[nodes], of_nodes)  # (Q, T, M, L)
         result = []
-        for t, sequence in enumerate(sequences):
+        for t, sequence in enumerate(of_nodes):
             heads = []
             for m in range(weights.size(2)):
-                node, position = weights[:, t, m].nonzero(as_tuple=True)
-                key = sequence[node, position].long()
-                heads.append(Attention(node, key, weights[node, t, m, position]))
+                query, position = weights[:, t, m].nonzero(as_tuple=True)
+                key = sequence[query, position].long()
+                heads.append(Attention(nodes[query], key, weights[query, t, m, position]))
             result.append(heads)
         return result
 

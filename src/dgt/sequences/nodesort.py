@@ -13,11 +13,12 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from dgt import blocks
-from dgt.config import CRITERIA, SequenceConfig
-from dgt.errors import InputError, nearest
+from dgt.config import CRITERIA, SequenceConfig, check_criterion
+from dgt.errors import InputError
 from dgt.files import cache_folder
 from dgt.graph import adjacency, features
 from dgt.progress import progress_bar
+from dgt.sequences.absolute import absolute_order
 from dgt.sequences.bfs import bfs_sequences
 from dgt.sequences.own import own_sequences
 from dgt.sequences.ppr import ppr_sequences
@@ -48,13 +49,15 @@ def node_sequences(
         S_{\pi b} = \text{NodeSort}_\pi(\mathcal{G}, v_b, \{\mathbf{x}_i\}_{i=1}^N)
 
     as indices. The base node comes first. A node that reaches fewer than :math:`L` nodes has a
-    shorter sequence, padded with -1.
+    shorter sequence, padded with -1. An absolute criterion has one order of all nodes, in which
+    every base node sees the same first :math:`L`.
 
     Args:
         data: a graph. Its edges are taken as undirected, self-loops are left out.
         criteria: for each sequence ``"bfs"`` (by hop, then by descending degree), ``"ppr"``
-            (personalized PageRank), ``"similarity"`` (cosine of the features), or a function of
-            ``data`` and ``length`` that returns sequences as integers [N, L] of this same form.
+            (personalized PageRank), ``"similarity"`` (cosine of the features), an absolute order
+            (:func:`dgt.sequences.absolute.absolute_order`), or a function of ``data`` and
+            ``length`` that returns sequences as integers [N, L] of this same form.
         length: nodes kept, L.
         ppr_alpha: teleport probability of the personalized PageRank.
         ppr_tolerance: mass for each edge at which its push stops; smaller is more exact and slower.
@@ -105,10 +108,11 @@ def sequence_rows(
     for ``folder``, where they will be kept, if anywhere."""
     graph = once(lambda: rank(adjacency(data.edge_index, data.num_nodes)))
     x = once(lambda: features(data))
-    settings = {"ppr": (ppr_alpha, ppr_tolerance)}
+    settings = {"ppr": (ppr_alpha, ppr_tolerance), "absolute-ppr": (ppr_alpha,)}
+    order = once(lambda criterion: absolute_order(data, criterion, ppr_alpha)[:length])
 
     def name(criterion: str) -> str:
-        decisive = x() if criterion == "similarity" else data.edge_index.cpu().numpy()
+        decisive = x() if criterion.endswith("similarity") else data.edge_index.cpu().numpy()
         facts = (criterion, spacing, data.num_nodes, length, *settings.get(criterion, ()))
         return f"{FOLDER}/{blocks.fingerprint(facts, decisive)}"
 
@@ -126,7 +130,12 @@ def sequence_rows(
             return bfs_sequences(graph(), length, advance, bases)
         if criterion == "ppr":
             return ppr_sequences(graph(), length, ppr_alpha, ppr_tolerance, advance, bases)
-        return similarity_sequences(unit(), length, advance, bases)
+        if criterion == "similarity":
+            return similarity_sequences(unit(), length, advance, bases)
+        sequences = np.full((len(bases), length), -1, dtype=np.int32)
+        sequences[:, : len(order(criterion))] = order(criterion)
+        advance(len(bases))
+        return sequences, np.ones_like(sequences, dtype=np.float32)
 
     def rows(criterion: str) -> blocks.Rows:
         def make(start: int, stop: int, advance: blocks.Advance) -> list[np.ndarray]:
@@ -160,7 +169,7 @@ class NodeSort(BaseTransform):
     """Sets ``data.sequences``, int32 [T, N, L]: :func:`node_sequences` as a PyG transform.
 
     Args:
-        criteria: ``"bfs"``, ``"ppr"``, ``"similarity"`` or functions of ``data`` and ``length``.
+        criteria: Names or functions, as for :func:`node_sequences`.
         length: nodes kept, L.
         ppr_alpha: teleport probability of the personalized PageRank.
         ppr_tolerance: mass for each edge at which its push stops; smaller is more exact and slower.
@@ -214,11 +223,9 @@ def _checked(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
     if isinstance(criteria, str) or callable(criteria):
         criteria = (criteria,)
     for criterion in criteria:
-        if isinstance(criterion, str) and criterion not in CRITERIA:
-            raise InputError(
-                f"criteria: unknown criterion {criterion!r}; {nearest(criterion, CRITERIA)}"
-            )
-        if not isinstance(criterion, str) and not callable(criterion):
+        if isinstance(criterion, str):
+            check_criterion(criterion)
+        elif not callable(criterion):
             raise InputError(f"criteria: expected names or functions, got {criterion!r}")
     if not criteria:
         raise InputError("criteria: got none, expected at least one")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -36,12 +37,12 @@ class UnitRows:
         self.num_nodes = x.shape[0]
         self.is_dense = isinstance(x, np.ndarray)
         if self.is_dense:
-            self.dense = _unit_rows(x)
+            self.dense = unit_rows(x)
             self.index = None
             if self.num_nodes > EXACT_NODES:
                 self.index = RowIndex((self.dense / UNIT).astype(np.float32), kept)
         else:
-            rows = _sparse_unit_rows(x)
+            rows = unit_rows(x)
             columns = rows.tocsc()
             self.by_row = (rows.indptr, rows.indices, rows.data)
             self.by_column = (columns.indptr, columns.indices, columns.data)
@@ -92,8 +93,11 @@ def similarity_sequences(
     return sequences, (scores / GRID).astype(np.float32)
 
 
-def _unit_rows(x: np.ndarray) -> np.ndarray:
-    """Rows scaled to length UNIT and rounded to whole numbers; a zero row stays zero."""
+def unit_rows(x: Any) -> Any:
+    """Rows, dense or sparse, scaled to length UNIT and rounded to whole numbers; a zero row stays
+    zero."""
+    if scipy.sparse.issparse(x):
+        return _sparse_unit_rows(x)
     unit = x.astype(np.float64)
     # First by the largest value, as its square may be out of range.
     unit /= _or_one(np.abs(unit).max(axis=1, initial=0))[:, None]
@@ -103,7 +107,6 @@ def _unit_rows(x: np.ndarray) -> np.ndarray:
 
 
 def _sparse_unit_rows(x: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    """The same of a sparse matrix."""
     unit = x.astype(np.float64)
     unit.sum_duplicates()
     row = np.repeat(np.arange(unit.shape[0]), np.diff(unit.indptr))
@@ -120,7 +123,8 @@ def _or_one(values: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, nogil=True)
-def _on_grid(product):  # type: ignore[no-untyped-def]
+def on_grid(product):  # type: ignore[no-untyped-def]
+    """The cosine of a product of unit rows, in steps of 1 / GRID."""
     return np.floor(product * (GRID / UNIT / UNIT) + 0.5)
 
 
@@ -131,7 +135,7 @@ def _sort_by_product(thread, threads, products, start, sequences, scores):  # ty
         base = start + b
         filled = insert(sequences[b], scores[b], 0, base, np.inf)
         for node in range(products.shape[1]):
-            score = _on_grid(products[b, node])
+            score = on_grid(products[b, node])
             if score > 0 and node != base:
                 filled = insert(sequences[b], scores[b], filled, node, score)
 
@@ -146,7 +150,7 @@ def _sort_candidates(  # type: ignore[no-untyped-def]
         filled = insert(sequences[b], scores[b], 0, base, np.inf)
         for node in candidates[b]:
             if node >= 0 and node != base:
-                score = _on_grid((unit[base] * unit[node]).sum())
+                score = on_grid((unit[base] * unit[node]).sum())
                 if score > 0:
                     filled = insert(sequences[b], scores[b], filled, node, score)
 
@@ -167,7 +171,7 @@ def _sort_by_sparse_product(  # type: ignore[no-untyped-def]
                 products[column_rows[j]] += row_values[i] * column_values[j]
         filled = insert(sequences[b], scores[b], 0, base, np.inf)
         for node in range(len(products)):
-            score = _on_grid(products[node])
+            score = on_grid(products[node])
             if score > 0 and node != base:
                 filled = insert(sequences[b], scores[b], filled, node, score)
             products[node] = 0

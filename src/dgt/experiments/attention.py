@@ -1,0 +1,123 @@
+"""The paper's figure on attention: whom DGT and Graphormer read on Chameleon, and how much of it
+has the reader's label."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from torch_geometric.data import Data
+
+from dgt import plots
+from dgt.datasets import load
+from dgt.estimator import NodeClassifier
+from dgt.evaluate import summarize
+from dgt.experiments.accuracy import NOTHING, interval
+from dgt.experiments.paper import ATTENTION
+from dgt.experiments.table import Line, Run, Setup, Table
+from dgt.experiments.table1 import found
+from dgt.explain import Explanation
+from dgt.graph import adjacency
+from dgt.report import Sheet
+from dgt.splits import choose
+
+NAME = "attention"
+DATASET = "chameleon"
+MODELS = {"graphormer": "Graphormer", "dgt": "DGT"}
+TOP = 20
+TITLE = "Attention on nodes with the query's label, on Chameleon"
+NOTES = (
+    "Share: the part of a node's attention that is on nodes with its label, in per cent; its mean "
+    "over all validation nodes, with the 95% confidence interval over runs.",
+    "Query: the share of the node in the figure, in the first run; its keys: how many of its first "
+    f"{TOP}, or of all that it has, have its label. The paper's query is a node of its own.",
+)
+# The paper's query node has seven neighbours, six of them with another label.
+NEIGHBOURS, OTHERS = 7, 6
+
+
+def setups() -> list[Setup]:
+    return [Setup(DATASET, model, found(DATASET, model)) for model in MODELS]
+
+
+def query_node(data: Data) -> int:
+    """The validation node whose neighbours are most like those of the paper's query, ties by id."""
+    A = adjacency(data.edge_index, data.num_nodes)
+    y = data.y.numpy()
+    row = np.repeat(np.arange(data.num_nodes), np.diff(A.indptr))
+    others = np.bincount(row, y[row] != y[A.indices], minlength=data.num_nodes)
+    unlike = abs(np.diff(A.indptr) - NEIGHBOURS) + abs(others - OTHERS)
+    return int(np.where(data.val_mask.numpy(), unlike, np.inf).argmin())
+
+
+def measure(run: Run, classifier: NodeClassifier) -> dict[str, Any]:
+    """The mean share over the validation nodes, and the keys of one of them."""
+    data, _ = choose(load(run.dataset, "published"), "published", run.config.train.split_index)
+    return {
+        "share": classifier.same_label_share(data.val_mask),
+        "query": asdict(classifier.explain(query_node(data), TOP)),
+    }
+
+
+def lay_out(lines: list[Line]) -> Sheet:
+    numbers = [_numbers(line) for line in lines]
+    columns = ("model", "share", "runs", "query", "its keys", "paper's query")
+    return Sheet(TITLE, columns, [_text(row) for row in numbers], NOTES, numbers, labels=1)
+
+
+def draw(lines: list[Line]) -> Figure | None:
+    panels = {
+        MODELS[line.setup.variant]: Explanation.from_dict(first["query"])
+        for line in lines
+        for first in _measured(line)[:1]
+    }
+    return plots.attention(panels) if panels else None
+
+
+def _measured(line: Line) -> list[dict[str, Any]]:
+    return [record.measures[NAME] for record in line.records if NAME in record.measures]
+
+
+def _numbers(line: Line) -> dict[str, Any]:
+    measured = _measured(line)
+    row: dict[str, Any] = {
+        "dataset": line.setup.dataset,
+        "model": line.setup.variant,
+        "asked": line.asked,
+        "runs": len(measured),
+        "share": None,
+        "share_ci95": None,
+        "query": None,
+        "query_share": None,
+        "query_same_label": None,
+        "query_keys": None,
+        "paper_query_share": ATTENTION[line.setup.variant],
+    }
+    if measured:
+        share = summarize([m["share"] for m in measured])
+        query = measured[0]["query"]
+        row |= {
+            "share": share["mean"],
+            "share_ci95": share["ci95"],
+            "query": query["id"],
+            "query_share": query["same_label"],
+            "query_same_label": sum(key["label"] == query["label"] for key in query["keys"]),
+            "query_keys": len(query["keys"]),
+        }
+    return row
+
+
+def _text(row: dict[str, Any]) -> tuple[str, ...]:
+    ci95 = row["share_ci95"]
+    whole = row["runs"] == row["asked"]
+    return (
+        row["model"],
+        interval(row["share"] and 100 * row["share"], ci95 and 100 * ci95),
+        str(row["runs"]) if whole else f"{row['runs']}/{row['asked']}",
+        NOTHING if row["query"] is None else f"{100 * row['query_share']:.0f}",
+        NOTHING if row["query"] is None else f"{row['query_same_label']} of {row['query_keys']}",
+        f"{100 * row['paper_query_share']:.0f}",
+    )
+
+
+TABLE = Table(NAME, setups, lay_out, measure=measure, draw=draw)

@@ -1,0 +1,135 @@
+"""Explanations against sums taken entry by entry, and NetworkX."""
+
+from pathlib import Path
+
+import networkx as nx
+import pytest
+import torch
+
+from dgt.cli import main
+from dgt.errors import InputError
+from dgt.estimator import NodeClassifier
+from dgt.explain import key_weights, same_label_share
+from dgt.nn import Attention
+from tests.sequences.graphs import to_networkx
+from tests.small import LABELS, QUICK, block_graph, flags, write_folder
+
+
+@pytest.fixture(scope="module")
+def fitted() -> NodeClassifier:
+    return NodeClassifier(**QUICK).fit(block_graph())
+
+
+def summed(classifier: NodeClassifier, node: int) -> list[float]:
+    """The weight of each key, one entry after the other."""
+    weights = [0.0] * 90
+    for criterion in classifier.model_.eval().attention(**classifier._inputs):
+        for head in criterion:
+            for n, key, weight in zip(*(part.tolist() for part in head), strict=True):
+                if n == node:
+                    weights[key] += weight
+    return [w / sum(weights) for w in weights]
+
+
+def test_the_most_important_keys(fitted: NodeClassifier) -> None:
+    data, graph = block_graph(), to_networkx(block_graph())
+    found = fitted.explain(17, top=5)
+    truth = summed(fitted, 17)
+    order = sorted(range(90), key=lambda key: (-round(truth[key], 6), key))[:5]
+    assert [key.id for key in found.keys] == order
+    assert [key.weight for key in found.keys] == pytest.approx([truth[k] for k in order], rel=1e-5)
+    assert [key.label for key in found.keys] == [str(int(data.y[k])) for k in order]
+    predictions = fitted.predict().tolist()
+    assert [key.prediction for key in found.keys] == [str(predictions[k]) for k in order]
+    assert (found.label, found.prediction) == (str(int(data.y[17])), str(predictions[17]))
+    hops = nx.single_source_shortest_path_length(graph, 17)
+    assert [key.hops for key in found.keys] == [hops.get(k) for k in order]
+    same = sum(truth[key] for key in range(90) if data.y[key] == data.y[17])
+    assert found.same_label == pytest.approx(same, rel=1e-5)
+    shown = {0: 17} | {i: key for i, key in enumerate(order, start=1) if key != 17}
+    joined = {(a, b) for a in shown for b in shown if a < b and graph.has_edge(shown[a], shown[b])}
+    assert set(found.edges) == joined
+    everything = fitted.explain("17", top=1000).keys
+    assert len(everything) == sum(w > 0 for w in truth)
+    assert sum(key.weight for key in everything) == pytest.approx(1)
+
+
+def test_share_of_the_same_label(fitted: NodeClassifier) -> None:
+    mask = torch.zeros(90, dtype=torch.bool)
+    mask[[3, 17, 60]] = True
+    found = fitted.same_label_share(mask)
+    shares = [fitted.explain(node).same_label for node in (3, 17, 60)]
+    assert found == pytest.approx(sum(shares) / 3)
+
+
+def test_heads_are_summed() -> None:
+    one = Attention(torch.tensor([0, 2, 2]), torch.tensor([1, 1, 0]), torch.tensor([1.0, 2.0, 1.0]))
+    other = Attention(torch.tensor([2, 1]), torch.tensor([3, 3]), torch.tensor([5.0, 9.0]))
+    with_rest = key_weights([[one], [other]], 4, torch.tensor([2, 0, 1]))
+    weights = with_rest[:2]
+    torch.testing.assert_close(weights * 8, torch.tensor([[1, 2, 0, 5], [0, 8, 0, 0]]).double())
+    y = torch.tensor([1, 0, 1, 1])
+    share = same_label_share(weights, torch.tensor([2, 0]), y)
+    torch.testing.assert_close(share, torch.tensor([6 / 8, 0]).double())
+
+
+TRANSFORMERS = ("transformer", "graphormer", "gt-full", "gt-sparse")
+
+
+@pytest.mark.parametrize("model", TRANSFORMERS)
+def test_attention_gives_what_the_last_block_reads(model: str) -> None:
+    """With values that tell the nodes apart, the weights can be read off what attention mixes."""
+    classifier = NodeClassifier(model=model, heads=2, blocks=2, **QUICK | {"epochs": 3})
+    classifier.fit(block_graph(nodes=8, features=5, classes=2))
+    nodes = torch.tensor([5, 1])
+    attention = classifier.model_.blocks[-1].attention
+    with torch.no_grad():  # each head's values are the nodes' identity: 8 channels of 16
+        attention.out.weight.copy_(torch.eye(16))
+        attention.out.bias.zero_()
+    read, split = [], attention._split
+    attention._split = lambda z, nodes: (*split(z, nodes)[:2], torch.eye(8).expand(1, 2, 8, 8))
+    attention.register_forward_hook(lambda module, given, out: read.append(out))
+    classifier.predict()
+    truth = read[0].view(8, 2, 8).mean(dim=1)[nodes]
+    found = key_weights(classifier.model_.attention(**classifier._inputs, nodes=nodes), 8, nodes)
+    torch.testing.assert_close(found.float(), truth, rtol=1e-4, atol=1e-6)
+    whole = classifier.model_.attention(**classifier._inputs)
+    torch.testing.assert_close(key_weights(whole, 8, torch.arange(8))[nodes], found)
+
+
+def test_a_model_without_attention() -> None:
+    classifier = NodeClassifier(model="gcn", **QUICK | {"epochs": 2}).fit(block_graph())
+    with pytest.raises(InputError, match="gcn: this model has no attention over nodes"):
+        classifier.explain(1)
+
+
+def test_mistakes(fitted: NodeClassifier) -> None:
+    with pytest.raises(InputError, match="has no node '90'"):
+        fitted.explain(90)
+    with pytest.raises(InputError, match="top: got 0, expected at least 1"):
+        fitted.explain(1, top=0)
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = write_folder(tmp_path / "graph", block_graph())
+    run = tmp_path / "run"
+    assert main(["train", str(graph), "--out", str(run), "--quiet", *flags()]) == 0
+    capsys.readouterr()
+    for suffix, start in (("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        out = tmp_path / f"keys.{suffix}"
+        assert main(["explain", str(run), "n4", "--top", "7", "--out", str(out)]) == 0
+        shown = capsys.readouterr().out
+        assert out.read_bytes().startswith(start)
+    assert f"Node n4: label {LABELS[1]}, prediction" in shown
+    assert sum(line.startswith("│ n") for line in shown.splitlines()) == 7
+    assert "attention on nodes with its label: " in shown
+    assert main(["explain", str(run), "n9"]) == 0  # has no label
+    assert "Node n9: no label" in capsys.readouterr().out
+    for tokens, message in [
+        (["n90"], "has no node 'n90'"),
+        (["n4", "--out", str(tmp_path / "keys.txt")], "ends with .png or .pdf"),
+        (["n4", "--top", "0"], "--top: got 0"),
+    ]:
+        assert main(["explain", str(run), *tokens]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "keys.txt").exists()
