@@ -1,6 +1,5 @@
 """Each model's equation, against PyG's layers or dense algebra on a small graph."""
 
-import numpy as np
 import pytest
 import scipy.sparse
 import torch
@@ -290,8 +289,9 @@ def test_deformable_gcn(data):
             neighbors = [apart[v].argsort()[:4] for v in range(N)]
             found = given["smoothed_neighbors"][l]
             assert all(set(found[v].tolist()) == set(neighbors[v].tolist()) for v in range(N))
-        phi = e @ convolution.places.weight
-        hidden = torch.relu(e @ convolution.deform.weight + convolution.deform_bias)
+        W_phi, W_hidden = convolution.project.weight[:, :3], convolution.project.weight[:, 3:]
+        phi = e @ W_phi
+        hidden = torch.relu(e @ W_hidden + convolution.deform_bias)
         deformation = convolution.deform_out(hidden).view(N, 4, 4)
         kernels = F.normalize(convolution.kernels, dim=1) + deformation
         W = convolution.values.weight.view(4, 8, 8)
@@ -311,11 +311,3 @@ def test_deformable_gcn(data):
     share = (stacked @ model.blocks[0].z).softmax(0)
     expected = model.out(torch.relu(h + (share[..., None] * stacked).sum(0)))
     torch.testing.assert_close(model(**given), expected, rtol=1e-4, atol=1e-4)
-
-
-def test_smoothed_neighbors_break_ties_by_id():
-    from dgt.structures import smoothed_neighbors
-
-    x = np.zeros((5, 3))
-    found = smoothed_neighbors(x, torch.empty(2, 0, dtype=torch.long), 1, 3)
-    assert found[0].tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1], [3, 0, 1], [4, 0, 1]]

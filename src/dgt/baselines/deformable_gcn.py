@@ -37,8 +37,8 @@ class DeformableConvolution(nn.Module):
 
     def __init__(self, in_channels: int, channels: int) -> None:
         super().__init__()
-        self.places = SparseLinear(in_channels, PLACE - 1, bias=False)
-        self.deform = SparseLinear(in_channels, channels, bias=False)
+        # The places, and the first layer of the deformations.
+        self.project = SparseLinear(in_channels, PLACE - 1 + channels, bias=False)
         self.deform_bias = nn.Parameter(torch.zeros(channels))
         self.deform_out = Linear(channels, KERNELS * PLACE)
         self.kernels = nn.Parameter(torch.eye(PLACE)[:KERNELS])
@@ -49,10 +49,11 @@ class DeformableConvolution(nn.Module):
         self, h: Tensor, x: Tensor, smooth: int, mean: Tensor, crow: Tensor, col: Tensor
     ) -> Tensor:
         N = h.size(0)
-        places, hidden = self.places(x), self.deform(x)
+        projected = self.project(x)
         # Means of the features and then a linear layer are a linear layer and then means.
         for _ in range(smooth):
-            places, hidden = matmul(mean, places), matmul(mean, hidden)
+            projected = matmul(mean, projected)
+        places, hidden = projected[:, : PLACE - 1], projected[:, PLACE - 1 :]
         deformation = self.deform_out(torch.relu(hidden + self.deform_bias)).view(N, KERNELS, PLACE)
         kernels = F.normalize(self.kernels, dim=1) + deformation  # (N, K, P)
 

@@ -1,5 +1,8 @@
 """Features smoothed over the graph, and the nodes that are then alike."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import scipy.sparse
 import torch
@@ -10,6 +13,8 @@ from dgt.structures.matrices import symmetric
 
 # Rows of distances at a time.
 BLOCK = 1024
+# Up to this many nodes, the products of all pairs are kept.
+SMALL_GRAPH = 10_000
 
 
 def smoothed(
@@ -34,26 +39,38 @@ def smoothed_neighbors(
         int64 [steps + 1, N, neighbors], nearest first, ties by id; with fewer nodes in the graph,
         all of them.
     """
-    A = adjacency(edge_index, x.shape[0])
-    by = scipy.sparse.diags_array(1 / np.maximum(np.diff(A.indptr), 1)) @ A
-    found = [_nearest(x, neighbors)]
-    for _ in range(steps):
-        x = by @ x
-        found.append(_nearest(x, neighbors))
+    N = x.shape[0]
+    A = adjacency(edge_index, N)
+    mean = (scipy.sparse.diags_array(1 / np.maximum(np.diff(A.indptr), 1)) @ A).tocsr()
+    found = []
+    products = _products(x, slice(None)) if N <= SMALL_GRAPH else None
+    for step in range(steps + 1):
+        if products is None:
+            x = mean @ x if step else x
+            sizes = np.asarray((x * x).sum(axis=1)).ravel()
+            found.append(_nearest(partial(_products, x), sizes, neighbors))
+        else:
+            # The products of smoothed rows are the smoothed products, which takes less time.
+            products = mean @ (mean @ products).T if step else products
+            found.append(_nearest(products.__getitem__, products.diagonal(), neighbors))
     return torch.stack(found)
 
 
-def _nearest(x: np.ndarray | scipy.sparse.csr_array, count: int) -> Tensor:
-    N = x.shape[0]
-    count = min(count, N)
-    dense: np.ndarray = x.toarray() if scipy.sparse.issparse(x) else x  # type: ignore[union-attr]
-    rows = dense.astype(np.float64)
-    sizes = (rows**2).sum(axis=1)
+def _products(x: np.ndarray | scipy.sparse.csr_array, rows: slice) -> np.ndarray:
+    """The scalar products of some rows with all."""
+    products = x[rows].astype(np.float64) @ x.T.astype(np.float64)
+    return products if isinstance(products, np.ndarray) else np.asarray(products.todense())
+
+
+def _nearest(products: Callable[[slice], np.ndarray], sizes: np.ndarray, neighbors: int) -> Tensor:
+    """The nearest points of each, itself first, from scalar products and squared lengths."""
+    N = len(sizes)
+    count = min(neighbors, N)
     found = np.empty((N, count), np.int64)
     for start in range(0, N, BLOCK):
-        part = slice(start, start + BLOCK)
+        part = slice(start, min(start + BLOCK, N))
         # Rounded, so that equal distances are equal in spite of their last bits.
-        distances = (sizes[None, :] - 2 * (rows[part] @ rows.T)).round(9)
+        distances = (sizes - 2 * products(part)).round(9)
         distances[np.arange(len(distances)), np.arange(N)[part]] = -np.inf
         furthest = np.partition(distances, count - 1, axis=1)[:, count - 1, None]
         row, node = np.nonzero(distances <= furthest)  # by row, then by id

@@ -1,0 +1,32 @@
+"""Nodes with the nearest smoothed features."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+
+from dgt.graph import adjacency
+from dgt.structures import smoothed_neighbors
+from tests.small import block_graph
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("small", [10_000, 10])
+def test_the_nearest_of_all(small: int, sparse: bool, monkeypatch):
+    monkeypatch.setattr("dgt.structures.smoothing.SMALL_GRAPH", small)
+    data = block_graph()
+    x = data.x.numpy().astype(np.float64) * (data.x.numpy() > 0)
+    A = adjacency(data.edge_index, 90).toarray()
+    given = scipy.sparse.csr_array(x) if sparse else x
+    found = smoothed_neighbors(given, data.edge_index, 2, 5)
+    assert found.shape == (3, 90, 5)
+    for level in found:
+        apart = np.linalg.norm(x[:, None] - x[None], axis=2)
+        np.testing.assert_array_equal(level, np.argsort(apart, axis=1, kind="stable")[:, :5])
+        x = A @ x / np.maximum(A.sum(1, keepdims=True), 1)
+
+
+def test_ties_by_id():
+    found = smoothed_neighbors(np.zeros((5, 3)), torch.empty(2, 0, dtype=torch.long), 1, 3)
+    assert found[0].tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1], [3, 0, 1], [4, 0, 1]]
+    assert smoothed_neighbors(np.zeros((2, 3)), torch.tensor([[0], [1]]), 0, 9).shape == (1, 2, 2)
