@@ -1,9 +1,9 @@
 """Which part of DGT carries its accuracy on each graph, and what its keys learn.
 
 Each line leaves something out of a preset: the features, the Katz encoding, all criteria but
-one, attention as a whole (each node reads only itself), or the learning of offsets and attention
-(every node then keeps the evenly spread keys it starts with). Accuracies are on validation nodes,
-means over the first published splits. Of the whole model's keys it tells how far they have moved
+one, attention as a whole (each node reads only itself), the learning of offsets and attention
+(every node then keeps the evenly spread keys it starts with), or the spacing of sequences by score.
+Accuracies are on validation nodes, means over the first published splits. Of the whole model's keys it tells how far they have moved
 from where they started, how much they differ from node to node, and how often two keys of a head
 stand closer than half a position.
 """
@@ -23,11 +23,12 @@ from dgt.evaluate import accuracy
 from dgt.nn import DGT, build, interpolation
 from dgt.prepare import prepare
 from dgt.splits import choose
+from dgt.steps import Whole
 from dgt.train import fit
 from dgt.workers import share
 
 GRAPHS = ("actor", "squirrel", "chameleon", "cora", "citeseer")
-PARTS = ("whole", "no features", "no encoding", "no attention", "keys fixed", *CRITERIA)
+PARTS = ("whole", "no features", "no encoding", "no attention", "keys fixed", "by rank", *CRITERIA)
 
 
 def main() -> None:
@@ -67,6 +68,8 @@ def one(task: tuple[str, str, int]) -> dict[str, float]:
         config = config.replace(criteria=(part,))
     if part == "no encoding":
         config = config.replace(encoding="none")
+    if part == "by rank":
+        config = config.replace(spacing="rank")
     if part == "no attention":
         config = config.replace(length=1)
     data, _ = choose(load(graph, "published"), "published", split)
@@ -82,7 +85,7 @@ def one(task: tuple[str, str, int]) -> dict[str, float]:
         for block in model.blocks:
             block.attention.query.requires_grad_(False)
     start = offsets(model, inputs)
-    fit(model, inputs, data.y, data.train_mask, data.val_mask, config.train)
+    fit(model, Whole(inputs), data.y, data.train_mask, data.val_mask, config.train)
     with torch.no_grad():
         right = accuracy(model(**inputs).argmax(1), data.y, data.val_mask)
     return {"accuracy": right, **keys(start, offsets(model, inputs), inputs["sequences"])}

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from dgt.nn import interpolation, kernels
 from dgt.nn.dropout import dropout as drop
 from dgt.nn.interpolation import Kernel
-from dgt.nn.linear import Linear
+from dgt.nn.linear import Linear, linear
 
 
 class DeformableGraphAttention(nn.Module):
@@ -111,8 +111,8 @@ class DeformableGraphAttention(nn.Module):
     def queries(self, z: Tensor) -> Tensor:
         """The numbers from which :func:`dgt.nn.interpolation.sample` makes the keys' offsets and
         attention. Shape: ``(N, 2, T, M, K)``."""
-        learned = self.query(z).view(-1, 2, self.criteria, self.heads, self.keys)
-        return learned + self.start
+        queries = linear(z, self.query.weight.t(), self.query.bias + self.start.flatten())
+        return queries.view(-1, 2, self.criteria, self.heads, self.keys)
 
     def weights(self, z: Tensor, sequences: Tensor) -> Tensor:
         r"""The attention on each position of each node's sequences,

@@ -249,8 +249,8 @@ def _read(
     """What the queries ``z`` read by criterion ``t``. Shape: ``(Q, C)``."""
     T, M, K, C = attention.criteria, attention.heads, attention.keys, attention.channels
     weight = query_weight.view(2, T, M * K, C)[:, t].reshape(2 * M * K, C)
-    bias = query_bias.view(2, T, M * K)[:, t].reshape(2 * M * K)
-    queries = linear(z, weight.t(), bias).view(-1, 2, 1, M, K) + attention.start[:, t : t + 1]
+    bias = (query_bias + attention.start.flatten()).view(2, T, M * K)[:, t].reshape(2 * M * K)
+    queries = linear(z, weight.t(), bias).view(-1, 2, 1, M, K)
     values = values.view(-1, 1, M, C // M)
     read = attend(values, sequence, queries, attention.kernel).flatten(1)
     return linear(read, out_weight[:, t * C : (t + 1) * C].t())
