@@ -3,9 +3,9 @@
 Each line leaves something out of a preset: the features, the Katz encoding, all criteria but
 one, attention as a whole (each node reads only itself), the learning of offsets and attention
 (every node then keeps the evenly spread keys it starts with), or the spacing of sequences by score.
-Accuracies are on validation nodes, means over the first published splits. Of the whole model's keys it tells how far they have moved
-from where they started, how much they differ from node to node, and how often two keys of a head
-stand closer than half a position.
+Accuracies are on validation nodes, means over the first published splits. Of the whole model's keys
+it tells how far they have moved from where they started, how much they differ from node to node,
+and how often two keys of a head stand closer than half a position.
 """
 
 import argparse

@@ -76,8 +76,8 @@ class DeformableGraphAttention(nn.Module):
 
     def reset_parameters(self) -> None:
         """Values and output as in a Transformer; keys as in ``start``."""
-        for linear in (self.values, self.out):
-            nn.init.xavier_uniform_(linear.weight)
+        for layer in (self.values, self.out):
+            nn.init.xavier_uniform_(layer.weight)
         nn.init.zeros_(self.query.weight)
         nn.init.zeros_(self.query.bias)
 
