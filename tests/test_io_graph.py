@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.utils import remove_self_loops, to_undirected
 
 from dgt import io
 from dgt.errors import InputError
@@ -210,3 +211,11 @@ def test_mistakes_in_networkx(caplog: pytest.LogCaptureFixture) -> None:
         io.from_networkx(g)
     with pytest.raises(InputError, match="empty graph"):
         io.from_networkx(nx.Graph())
+
+
+@pytest.mark.parametrize(("nodes", "edges"), [(5, 40), (300, 900)])
+def test_edges_are_those_of_pyg(nodes, edges):
+    pairs = torch.randint(nodes, (2, edges), generator=torch.Generator().manual_seed(0))
+    out = io.normalise(Data(edge_index=pairs, x=torch.ones(nodes, 1)))
+    wanted = to_undirected(remove_self_loops(pairs)[0], num_nodes=nodes)
+    assert torch.equal(out.edge_index, wanted)

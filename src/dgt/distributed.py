@@ -44,7 +44,11 @@ def launched() -> bool:
 
 def restarted() -> bool:
     """Whether torchrun has started the job anew after a failure."""
-    return launched() and int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+    return launched() and _restarts() > 0
+
+
+def _restarts() -> int:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 @contextmanager
@@ -55,7 +59,12 @@ def job() -> Iterator[None]:
         return
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
-        dist.init_process_group(backend, timeout=TIMEOUT)
+        store, number, count = next(dist.rendezvous("env://", timeout=TIMEOUT))
+        # A restart must not find the addresses of the processes before it.
+        store = dist.PrefixStore(f"restart-{_restarts()}", store)
+        dist.init_process_group(
+            backend, store=store, rank=number, world_size=count, timeout=TIMEOUT
+        )
         yield
     except (dist.DistError, RuntimeError) as error:
         if not _is_connection(error):
