@@ -299,7 +299,7 @@ def test_a_preset_is_that_of_the_graph_and_the_model(tmp_path: Path, monkeypatch
         ("heads = 3", ["heads"]),
         ("[model]\nheads = 'four'", ["[model] heads", "expected int", "'four'"]),
         ("[model]\nheads = true", ["[model] heads", "expected int", "True"]),
-        ("[model]\nmodel = 'gcn'", ["'gcn'", "dgt, dgt-light"]),
+        ("[model]\nmodel = 'gnc'", ["'gnc'", "gcn, gat"]),
         ("[train]\nlr = nan", ["lr", "nan"]),
         ("[model", ["not a TOML file"]),
     ],

@@ -23,7 +23,7 @@ def fitted() -> NodeClassifier:
 def summed(classifier: NodeClassifier, node: int) -> list[float]:
     """The weight of each key, one entry after the other."""
     weights = [0.0] * 90
-    for criterion in classifier.model_.eval().attention(**classifier._inputs):
+    for criterion in classifier.model_.eval().attention(**classifier._steps.given):
         for head in criterion:
             for n, key, weight in zip(*(part.tolist() for part in head), strict=True):
                 if n == node:
@@ -91,9 +91,11 @@ def test_attention_gives_what_the_last_block_reads(model: str) -> None:
     attention.register_forward_hook(lambda module, given, out: read.append(out))
     classifier.predict()
     truth = read[0].view(8, 2, 8).mean(dim=1)[nodes]
-    found = key_weights(classifier.model_.attention(**classifier._inputs, nodes=nodes), 8, nodes)
+    found = key_weights(
+        classifier.model_.attention(**classifier._steps.given, nodes=nodes), 8, nodes
+    )
     torch.testing.assert_close(found.float(), truth, rtol=1e-4, atol=1e-6)
-    whole = classifier.model_.attention(**classifier._inputs)
+    whole = classifier.model_.attention(**classifier._steps.given)
     torch.testing.assert_close(key_weights(whole, 8, torch.arange(8))[nodes], found)
 
 

@@ -147,7 +147,7 @@ def test_training_reads_what_was_prepared(tmp_path: Path, monkeypatch: pytest.Mo
 
     for name in ("bfs_sequences", "ppr_sequences", "similarity_sequences"):
         monkeypatch.setattr(dgt.sequences.nodesort, name, refuse)
-    monkeypatch.setattr(dgt.encodings, "adjacency", lambda *_: None)
+    monkeypatch.setattr(sys.modules["dgt.encodings.katz"], "adjacency", lambda *_: None)
     monkeypatch.setattr(dgt.encodings, "choose_anchors", refuse)
     anchors = torch.from_numpy(
         np.argsort(-np.bincount(data.edge_index[0], minlength=600), kind="stable")[:20]
