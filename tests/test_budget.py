@@ -72,19 +72,6 @@ def test_the_prediction_is_near_what_training_takes(form, size, blocks):
     assert found["said"] == pytest.approx(found["taken"], rel=0.3)
 
 
-def test_the_limit_of_a_container_counts(tmp_path, monkeypatch):
-    (tmp_path / "limit").write_text("3000000\n")
-    (tmp_path / "usage").write_text("1000000\n")
-    files = [str(tmp_path / name) for name in ("limit", "usage")]
-    monkeypatch.setattr(budget, "CGROUPS", [files])
-    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
-    assert budget.available() == 2_000_000
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")  # ranks of this machine share it
-    assert budget.available() == 1_000_000
-    (tmp_path / "limit").write_text("max\n")
-    assert budget.available() > 2_000_000
-
-
 def test_a_warning_names_the_flag_that_would_fit():
     sizes = (10_000_000, 1_000_000, 128, 8, 40)
     config = Config()

@@ -27,7 +27,7 @@ LAYERS = [
     ["baselines"],
     ["nn"],
     ["sequences", "encodings", "structures"],
-    ["graph", "threads", "blocks"],
+    ["graph", "threads", "blocks", "machine"],
     ["datasets", "progress"],
     ["io"],
     ["splits"],

@@ -1,23 +1,14 @@
 """How much memory training takes, before it starts; docs/scaling.md derives the formulas."""
 
-import contextlib
-import ctypes
 import itertools
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
-import psutil
 import torch
 
 from dgt.config import Config
+from dgt.machine import available
 
 FLOAT = 4
-MMAP_THRESHOLD = -3  # glibc's number for this setting
-CGROUPS = (  # of version 2 and 1: the limit, and what is in use
-    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-)
 
 
 def of_step(config: Config, rows: Sequence[int], classes: int) -> int:
@@ -100,33 +91,6 @@ def of_batches(
     sequences = FLOAT * len(config.criteria) * config.sequences.length * sum(rows[1:])
     inputs = FLOAT * rows[0] * (features + 3 * entries)
     return of_step(config, rows, classes) + int(2 * sequences + inputs)
-
-
-def available() -> int:
-    """Bytes that this process may still take, by the machine and by the limits of its container."""
-    room = [psutil.virtual_memory().available]
-    for limit, usage in CGROUPS:
-        values = [_number(path) for path in (limit, usage)]
-        if values[0] is not None and values[1] is not None:
-            room.append(values[0] - values[1])
-    return max(0, min(room) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-
-
-def trim(from_now_on: bool = False) -> None:
-    """Gives memory that is free back to the system, where the C library would keep it; if wanted,
-    tensors from 1 MB on as soon as they are free, which takes some time."""
-    with contextlib.suppress(OSError, AttributeError):  # another C library than glibc
-        library = ctypes.CDLL(None)
-        if from_now_on:
-            library.mallopt(MMAP_THRESHOLD, 2**20)
-        library.malloc_trim(0)
-
-
-def _number(path: str) -> int | None:
-    try:
-        return int(Path(path).read_text())
-    except (OSError, ValueError):  # no such file, or "max": no limit
-        return None
 
 
 def warning(

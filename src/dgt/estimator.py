@@ -21,6 +21,7 @@ from dgt.evaluate import accuracy
 from dgt.explain import Explanation, explain, key_weights, same_label_share
 from dgt.flops import multiply_adds
 from dgt.io import normalise, write_predictions
+from dgt.machine import trim
 from dgt.modelfile import Facts, node_ids, read_model, write_model
 from dgt.models import build, require_memory
 from dgt.prepare import prepare, takes_anchors, takes_vectors
@@ -111,7 +112,7 @@ class NodeClassifier:
             self._steps = distributed.Ranks(self._steps.given, train.chunk_size)
             # Its own rows are all that a process still needs.
             data.num_nodes, data.x, data.edge_index = data.num_nodes, None, None
-        budget.trim(from_now_on=isinstance(self._steps, Chunked | distributed.Ranks))
+        trim(from_now_on=isinstance(self._steps, Chunked | distributed.Ranks))
         if out is not None and state == "complete":
             return self._restore(out)
         names, ids = data.class_names, node_ids(data)

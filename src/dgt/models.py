@@ -1,6 +1,5 @@
 """The models by name: how each is built, what it takes, and what the paper searches for it."""
 
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ from torch import nn
 from dgt import baselines
 from dgt.config import Config
 from dgt.errors import MemoryNeeded
+from dgt.machine import available
 from dgt.nn import build as build_dgt
 
 Values = tuple[Any, ...]
@@ -140,14 +140,9 @@ def inputs(config: Config) -> tuple[str, ...]:
 
 def require_memory(config: Config, nodes: int) -> None:
     """Refuses a model and a graph for which the machine's memory is too small."""
-    needed, there = MODELS[config.model.model].memory(config, nodes), machine_memory()
+    needed, there = MODELS[config.model.model].memory(config, nodes), available()
     if needed > there:
         raise MemoryNeeded(
             f"{config.model.model} on {nodes:,} nodes needs {needed / 1e9:,.1f} GB of memory, and "
-            f"this machine has {there / 1e9:,.1f} GB"
+            f"this machine has {there / 1e9:,.1f} GB left"
         )
-
-
-def machine_memory() -> float:
-    """Bytes of memory of this machine."""
-    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -137,7 +137,7 @@ def test_too_large_a_graph_is_refused_before_it_starts(model: str, monkeypatch, 
     require_memory(config, 1000)
     with pytest.raises(MemoryNeeded, match=rf"{model} on 1,000,000 nodes needs [\d,.]+ GB"):
         require_memory(config, 1_000_000)
-    monkeypatch.setattr("dgt.models.machine_memory", lambda: 1000.0)
+    monkeypatch.setattr("dgt.models.available", lambda: 1000)
     monkeypatch.setattr("dgt.models.FUSED_NODES", 10)
     out = tmp_path / "run"
     with pytest.raises(InputError, match=r"this machine has 0\.0 GB"):
