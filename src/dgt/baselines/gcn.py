@@ -1,11 +1,9 @@
 """Graph Convolutional Network."""
 
-from collections.abc import Sequence
-
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn import GCNConv
 
+from dgt.baselines.stack import Stack
 from dgt.nn.sparse import SparseLinear, matmul
 
 
@@ -21,7 +19,7 @@ class GCNLayer(GCNConv):
         return matmul(adj_t, x)
 
 
-class GCN(nn.Module):
+class GCN(Stack):
     r"""GCN from `"Semi-Supervised Classification with Graph Convolutional Networks"
     <https://arxiv.org/abs/1609.02907>`_:
 
@@ -31,31 +29,10 @@ class GCN(nn.Module):
 
     whose last layer has no ReLU.
 
-    Args:
-        in_channels: Number of features.
-        hidden_channels: Channels between layers.
-        out_channels: Number of classes.
-        layers: Number of layers.
-        dropout: Dropout of hidden channels.
-        input_dropout: Dropout of the features.
+    Takes the arguments of :class:`~dgt.baselines.stack.Stack`.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        *,
-        layers: int = 2,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        widths = [in_channels, *[hidden_channels] * (layers - 1), out_channels]
-        self.layers: Sequence[GCNLayer] = nn.ModuleList(  # type: ignore[assignment]
-            GCNLayer(widths[l], widths[l + 1], dropout=dropout if l else input_dropout)
-            for l in range(layers)
-        )
+    Layer = GCNLayer
 
     def forward(self, x: Tensor, normalized: Tensor, *, nodes: Tensor | None = None) -> Tensor:
         """
@@ -64,6 +41,4 @@ class GCN(nn.Module):
             normalized: The matrix S, sparse (CSR). Shape: ``(N, N)``.
             nodes: The nodes whose logits are wanted (default: all).
         """
-        for l, layer in enumerate(self.layers):
-            x = layer(torch.relu(x) if l else x, normalized)
-        return x if nodes is None else x[nodes]
+        return self.through(x, normalized, nodes=nodes)

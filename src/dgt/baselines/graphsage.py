@@ -1,11 +1,9 @@
 """GraphSAGE."""
 
-from collections.abc import Sequence
-
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.nn import SAGEConv
 
+from dgt.baselines.stack import Stack
 from dgt.nn.sparse import SparseLinear, matmul
 
 
@@ -22,7 +20,7 @@ class SAGELayer(SAGEConv):
         return matmul(mean, self.lin_l(x)) + self.lin_r(x)
 
 
-class GraphSAGE(nn.Module):
+class GraphSAGE(Stack):
     r"""GraphSAGE from `"Inductive Representation Learning on Large Graphs"
     <https://arxiv.org/abs/1706.02216>`_, with the mean of all neighbours:
 
@@ -32,31 +30,10 @@ class GraphSAGE(nn.Module):
 
     whose last layer has no ReLU.
 
-    Args:
-        in_channels: Number of features.
-        hidden_channels: Channels between layers.
-        out_channels: Number of classes.
-        layers: Number of layers.
-        dropout: Dropout of hidden channels.
-        input_dropout: Dropout of the features.
+    Takes the arguments of :class:`~dgt.baselines.stack.Stack`.
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        *,
-        layers: int = 2,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        widths = [in_channels, *[hidden_channels] * (layers - 1), out_channels]
-        self.layers: Sequence[SAGELayer] = nn.ModuleList(  # type: ignore[assignment]
-            SAGELayer(widths[l], widths[l + 1], dropout=dropout if l else input_dropout)
-            for l in range(layers)
-        )
+    Layer = SAGELayer
 
     def forward(self, x: Tensor, mean: Tensor, *, nodes: Tensor | None = None) -> Tensor:
         """
@@ -66,6 +43,4 @@ class GraphSAGE(nn.Module):
                 ``(N, N)``.
             nodes: The nodes whose logits are wanted (default: all).
         """
-        for l, layer in enumerate(self.layers):
-            x = layer(torch.relu(x) if l else x, mean)
-        return x if nodes is None else x[nodes]
+        return self.through(x, mean, nodes=nodes)
