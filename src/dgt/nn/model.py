@@ -207,7 +207,8 @@ class DGT(nn.Module):
     ) -> list[list[Attention]]:
         r"""The attention of one block, as (node, key, weight) for each criterion and head, with
         :math:`w_i = \sum_k \mathbf{A}_{\pi mqk} \cdot g(\Delta p_{\pi mqk}, i)`, of all nodes or of
-        ``nodes``, int64, alone.
+        ``nodes``, int64, alone. A key that stands at several positions of a sequence has an entry
+        for each.
 
         Call it in evaluation mode; in training, dropout changes it.
         """
