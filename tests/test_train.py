@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -137,16 +138,27 @@ def test_parts_of_the_model_may_have_their_own_weight_decay(problem):
         def __init__(self) -> None:
             super().__init__()
             self.features, self.encoding, self.head = Linear(), Linear(), Linear()
+            self.block = nn.ModuleDict({"query": Linear()})
 
         def forward(self, x: Tensor, nodes: Tensor | None = None) -> Tensor:
-            return sum(part(x, nodes) for part in (self.features, self.encoding, self.head))
+            parts = (self.features, self.encoding, self.head, self.block["query"])
+            return sum(part(x, nodes) for part in parts)
 
     model = Parts()
-    decays = {"feature_weight_decay": 1.0, "encoding_weight_decay": 100.0, "weight_decay": 0.01}
-    config = TrainConfig(lr=0.01, epochs=300, patience=300, **decays)
+    config = TrainConfig(
+        lr=0.01,
+        epochs=300,
+        patience=300,
+        weight_decay=0.01,
+        feature_weight_decay=1.0,
+        encoding_weight_decay=100.0,
+        key_weight_decay=100.0,
+    )
     fit(model, inputs, y, train_mask, val_mask, config)
-    sizes = [part.weight.norm().item() for part in (model.encoding, model.features, model.head)]
-    assert sizes[0] < 0.1 * sizes[1] < 0.1 * sizes[2]
+    query: Any = model.block["query"]
+    parts = (model.encoding, query, model.features, model.head)
+    sizes = [part.weight.norm().item() for part in parts]
+    assert max(sizes[:2]) < 0.1 * sizes[2] < 0.1 * sizes[3]
 
 
 def test_stops_after_patience_epochs_without_a_better_one(problem):

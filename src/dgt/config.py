@@ -187,11 +187,15 @@ class TrainConfig:
     lr: float = 0.01
     """Learning rate of Adam."""
     weight_decay: float = 5e-4
-    """Weight decay: of dgt's blocks and head, and of all weights of the other models."""
+    """Weight decay: of dgt's blocks, but for their queries, and head; of all weights of the other
+    models."""
     feature_weight_decay: float = 5e-4
     """Weight decay of dgt's layers that take the features in."""
     encoding_weight_decay: float = 0.02
     """Weight decay of the layers of dgt's positional encoding."""
+    key_weight_decay: float = 5e-4
+    """Weight decay of dgt's queries, which place and weigh the keys; much of it keeps the keys
+    spread evenly."""
     average: float = 0.0
     """Weights are averaged over epochs: how much of the average each epoch keeps. The average is
     what is validated and saved. 0: the last weights themselves."""
@@ -215,7 +219,12 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         _require("lr", self.lr, self.lr > 0, "above 0")
-        for name in ("weight_decay", "feature_weight_decay", "encoding_weight_decay"):
+        for name in (
+            "weight_decay",
+            "feature_weight_decay",
+            "encoding_weight_decay",
+            "key_weight_decay",
+        ):
             value = getattr(self, name)
             _require(name, value, value >= 0, "at least 0")
         for name in ("epochs", "patience"):

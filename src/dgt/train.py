@@ -143,12 +143,17 @@ def fit(
 
 
 def _weights(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
-    """The model's weights by weight decay: the parts ``features`` and ``encoding``, which DGT alone
-    has, may have their own."""
-    own = {"features": config.feature_weight_decay, "encoding": config.encoding_weight_decay}
+    """The model's weights by weight decay: the parts ``features``, ``encoding`` and ``query``,
+    which DGT alone has, have their own."""
+    own = {
+        "features": config.feature_weight_decay,
+        "encoding": config.encoding_weight_decay,
+        "query": config.key_weight_decay,
+    }
     groups: dict[float, list[nn.Parameter]] = {}
     for name, weight in model.named_parameters():
-        decay = own.get(name.split(".")[0], config.weight_decay)
+        part = next((part for part in name.split(".") if part in own), "")
+        decay = own.get(part, config.weight_decay)
         groups.setdefault(decay, []).append(weight)
     return [{"params": weights, "weight_decay": decay} for decay, weights in groups.items()]
 

@@ -149,7 +149,7 @@ def test_h2gcn(data):
 def plain_attention(attention, z: Tensor, mask: Tensor, bias: Tensor | None = None) -> Tensor:
     """Node by node, head by head."""
     D = z.size(1) // attention.heads
-    q, (k, v) = attention.query(z), attention.key_value(z).chunk(2, dim=1)
+    q, (k, v) = attention.queries(z), attention.key_value(z).chunk(2, dim=1)
     out = torch.zeros_like(z)
     for i in range(len(z)):
         keys = mask[i].nonzero()[:, 0]
@@ -231,7 +231,7 @@ def test_sparse_attention_is_that_of_pyg(data):
     attention = baselines.GTSparse(12, 16, 3, heads=2).blocks[0].attention
     pyg = TransformerConv(16, 8, heads=2, root_weight=False)
     for ours, theirs in (
-        (attention.query, [pyg.lin_query]),
+        (attention.queries, [pyg.lin_query]),
         (attention.key_value, [pyg.lin_key, pyg.lin_value]),
     ):
         for linear, W, b in zip(

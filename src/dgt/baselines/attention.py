@@ -28,7 +28,7 @@ class FullAttention(nn.Module):
         if channels % heads:
             raise ValueError(f"channels ({channels}) must be a multiple of heads ({heads})")
         self.heads = heads
-        self.query = Linear(channels, channels)
+        self.queries = Linear(channels, channels)
         self.key_value = Linear(channels, 2 * channels)
         self.out = Linear(channels, channels)
 
@@ -48,7 +48,7 @@ class FullAttention(nn.Module):
 
     def _split(self, z: Tensor, nodes: Tensor | None) -> tuple[Tensor, ...]:
         """Queries, keys and values, each of shape ``(1, M, nodes or N, C / M)``."""
-        query = self.query(z if nodes is None else z[nodes])
+        query = self.queries(z if nodes is None else z[nodes])
         key, value = self.key_value(z).chunk(2, dim=1)
         shape = (-1, self.heads, query.size(1) // self.heads)
         return tuple(t.reshape(shape).transpose(0, 1)[None] for t in (query, key, value))

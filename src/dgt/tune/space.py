@@ -31,6 +31,7 @@ SPACE: dict[str, BaseDistribution] = {
     "blocks": IntDistribution(1, 2),
     "gamma": IntDistribution(1, 256, log=True),
     "epsilon": IntDistribution(1, 8),
+    "key_weight_decay": FloatDistribution(1e-4, 1.0, log=True),
     "node_dropout": FloatDistribution(0.0, 0.8, step=0.1),
     "value_dropout": FloatDistribution(0.0, 0.8, step=0.1),
     "average": CategoricalDistribution((0.0, 0.9)),
