@@ -10,7 +10,7 @@ test: .venv/installed-test  ## lint, type check and test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
