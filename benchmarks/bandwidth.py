@@ -27,7 +27,7 @@ from rich.table import Table
 from torch import Tensor
 
 from dgt import threads
-from dgt.nn import kernels
+from dgt.nn import DeformableGraphAttention, kernels
 from dgt.nn.interpolation import Kernel
 from measure import in_own_process
 
@@ -71,10 +71,10 @@ def one(arguments: argparse.Namespace) -> dict[str, Any]:
     L, D = arguments.length, arguments.channels // M
     values = torch.randn(N, T, M, D, generator=generator)
     sequences = torch.randint(N, (T, N, L), generator=generator, dtype=torch.int32)
-    # As at the start of training: the keys of all heads spread over the sequence.
-    offsets = ((torch.arange(M * K) + 0.5) / (M * K)).view(M, K)
-    query = torch.zeros(N, 2, T, M, K)
-    query[:, 0] = torch.logit(offsets)
+    # As at the start of training: the keys of each head spread over the sequence.
+    start = DeformableGraphAttention(arguments.channels, criteria=T, heads=M, keys=K).start
+    query = start.expand(N, -1, -1, -1, -1).contiguous()
+    offsets = torch.sigmoid(start[0, 0])  # (M, K)
     kernel = Kernel(epsilon=arguments.epsilon)
 
     position = offsets * (L - 1)  # (M, K)

@@ -22,6 +22,7 @@ from dgt.config import TrainConfig
 from dgt.errors import InputError
 from dgt.files import write_text
 from dgt.folder import CHECKPOINT, EPOCHS
+from dgt.nn.memory import POOL
 from dgt.steps import Whole
 
 # Only how much work a killed run loses depends on this, never its result.
@@ -137,6 +138,7 @@ def fit(
                     checkpoint.save(out / CHECKPOINT, at, model, average, best, optimizer)
                     saved = time.monotonic()
 
+    POOL.clear()
     model.load_state_dict(best)
     model.eval()
     return History(at.rows, at.best_epoch, at.seconds)
