@@ -218,3 +218,8 @@ def test_a_folder_that_cannot_be_written(
     (tmp_path / "file").write_text("in the way")
     assert main(["prepare", GRAPH, *FLAGS, f"--out={tmp_path / 'file'}"]) == 2
     assert "cannot write" in capsys.readouterr().err
+
+
+def test_a_model_without_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prepare", "cora", "--model", "gcn"]) == 2
+    assert "'gcn' takes no sequences" in capsys.readouterr().err

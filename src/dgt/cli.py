@@ -263,7 +263,7 @@ def prepare(
         print(f"{result['missing']} blocks are left to other shards")
         return
     where = f"DGT_CACHE={shlex.quote(str(out))} " if out else ""
-    print(f"next: {where}{shlex.join(['dgt', 'train', graph])}")
+    print(f"next, with the same settings: {where}{shlex.join(['dgt', 'train', graph])}")
 
 
 @app.command

@@ -15,6 +15,7 @@ from dgt.baselines.deformable_gcn import SMOOTHINGS
 from dgt.baselines.graphormer import MAX_DISTANCE
 from dgt.config import Config, EncodingConfig
 from dgt.encodings import choose_anchors, katz, katz_rows, laplacian, node2vec
+from dgt.errors import InputError
 from dgt.files import cache_folder
 from dgt.graph import adjacency, features, scaled_rows, to_torch
 from dgt.models import inputs
@@ -151,6 +152,10 @@ def precompute(
         ``folder``; ``blocks``, the number of them in all; ``made``, by this call; ``missing``,
         those that other shards have yet to make.
     """
+    if "sequences" not in inputs(config):
+        raise InputError(
+            f"model {config.model.model!r} takes no sequences: there is nothing to prepare"
+        )
     folder = folder or cache_folder()
     settings = config.sequences
     sequences = sequence_rows(
