@@ -51,7 +51,7 @@ steps = {
 queries = int(mask.sum())
 small = {"x": inputs["x"][:64], "sequences": sequences[:, :64] % 64, "encoding": None}
 bare = build(config, F, CLASSES, 0)
-fit(bare, small, y[:64], mask[:64], val[:64], config.train)  # compiles
+fit(bare, Whole(small), y[:64], mask[:64], val[:64], config.train)  # compiles
 model = build(config, F, CLASSES, ANCHORS)
 before = memory("VmRSS")
 open("/proc/self/clear_refs", "w").write("5")

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from dgt import train
 from dgt.config import TrainConfig
 from dgt.errors import InputError
+from dgt.steps import Whole
 from dgt.train import History, fit
 
 N, F, CLASSES = 60, 8, 3
@@ -79,7 +80,7 @@ def test_a_linear_model_reaches_the_optimum_of_logistic_regression(problem):
     inputs, y, train_mask, val_mask = problem
     model = Linear()
     config = TrainConfig(lr=0.01, weight_decay=0.1, epochs=1000, patience=1000)
-    history = fit(model, inputs, y, train_mask, val_mask, config)
+    history = fit(model, Whole(inputs), y, train_mask, val_mask, config)
     x, target = inputs["x"][train_mask].numpy(), y[train_mask].numpy()
     # scikit-learn minimises C * (sum of losses) + |w|^2 / 2, we (mean loss) + 0.1 * |w|^2 / 2
     reference = LogisticRegression(C=1 / (0.1 * len(x)), fit_intercept=False).fit(x, target)
@@ -92,7 +93,7 @@ def test_rows_best_epoch_and_weights_agree(problem, tmp_path: Path):
     inputs, y, train_mask, val_mask = problem
     model = net()
     config = TrainConfig(lr=0.02, epochs=60, patience=60)
-    history = fit(model, inputs, y, train_mask, val_mask, config, out=tmp_path)
+    history = fit(model, Whole(inputs), y, train_mask, val_mask, config, out=tmp_path)
 
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == history.epochs
@@ -122,7 +123,7 @@ def test_the_average_of_the_weights_is_validated_and_kept(problem):
             return super().forward(x, nodes)
 
     model = Watched()
-    history = fit(model, inputs, y, train_mask, val_mask, config)
+    history = fit(model, Whole(inputs), y, train_mask, val_mask, config)
     average = weights[0]
     for epoch, weight in enumerate(weights[1:], start=1):
         kept = min(0.5, epoch / (epoch + 10))
@@ -154,7 +155,7 @@ def test_parts_of_the_model_may_have_their_own_weight_decay(problem):
         encoding_weight_decay=100.0,
         key_weight_decay=100.0,
     )
-    fit(model, inputs, y, train_mask, val_mask, config)
+    fit(model, Whole(inputs), y, train_mask, val_mask, config)
     query: Any = model.block["query"]
     parts = (model.encoding, query, model.features, model.head)
     sizes = [part.weight.norm().item() for part in parts]
@@ -164,7 +165,7 @@ def test_parts_of_the_model_may_have_their_own_weight_decay(problem):
 def test_stops_after_patience_epochs_without_a_better_one(problem):
     inputs, y, train_mask, val_mask = problem
     config = TrainConfig(lr=0.02, epochs=5000, patience=7)
-    history = fit(net(), inputs, y, train_mask, val_mask, config)
+    history = fit(net(), Whole(inputs), y, train_mask, val_mask, config)
     assert len(history.epochs) == history.best_epoch + 7 < 5000
 
 
@@ -172,9 +173,9 @@ def test_the_nodes_outside_train_and_val_do_not_matter(problem):
     inputs, y, train_mask, val_mask = problem
     config = TrainConfig(epochs=10)
     first, second = net(), net()
-    fit(first, inputs, y, train_mask, val_mask, config)
+    fit(first, Whole(inputs), y, train_mask, val_mask, config)
     other = torch.where(train_mask | val_mask, y, -1)
-    fit(second, inputs, other, train_mask, val_mask, config)
+    fit(second, Whole(inputs), other, train_mask, val_mask, config)
     assert same(first, second)
 
 
@@ -184,7 +185,7 @@ def test_the_seed_decides_and_the_caller_s_random_numbers_stay(problem):
     for model, seed in zip(models, (0, 0, 1), strict=True):
         torch.manual_seed(99 + len(models))
         before = torch.get_rng_state()
-        fit(model, inputs, y, train_mask, val_mask, TrainConfig(epochs=10, seed=seed))
+        fit(model, Whole(inputs), y, train_mask, val_mask, TrainConfig(epochs=10, seed=seed))
         assert torch.equal(before, torch.get_rng_state())
     assert same(models[0], models[1])
     assert not same(models[0], models[2])
@@ -194,7 +195,7 @@ def test_a_loss_that_is_not_finite_stops_with_a_clear_error(problem):
     inputs, y, train_mask, val_mask = problem
     inputs = {"x": inputs["x"] * 1e20}
     with pytest.raises(InputError, match=r"^epoch 1: the loss .* lr below 1e\+20$"):
-        fit(Linear(), inputs, y, train_mask, val_mask, TrainConfig(lr=1e20))
+        fit(Linear(), Whole(inputs), y, train_mask, val_mask, TrainConfig(lr=1e20))
 
 
 @pytest.mark.parametrize("stop_after", [1, 7, 24])
@@ -207,7 +208,7 @@ def test_resumed_training_ends_as_if_never_interrupted(
 
     def run(folder: Path, model: Net, resume: bool) -> History:
         folder.mkdir(exist_ok=True)
-        return fit(model, inputs, y, train_mask, val_mask, config, out=folder, resume=resume)
+        return fit(model, Whole(inputs), y, train_mask, val_mask, config, out=folder, resume=resume)
 
     whole = net()
     expected = run(tmp_path / "whole", whole, resume=False)
@@ -232,23 +233,23 @@ def test_resume_refuses_another_graph_and_a_damaged_checkpoint(
     inputs, y, train_mask, val_mask = problem
     config = TrainConfig(epochs=3)
     monkeypatch.setattr(train, "CHECKPOINT_SECONDS", 0.0)
-    fit(net(), inputs, y, train_mask, val_mask, config, out=tmp_path)
+    fit(net(), Whole(inputs), y, train_mask, val_mask, config, out=tmp_path)
     changed = {"x": inputs["x"].clone()}
     changed["x"][0, 0] += 1e-6
     with pytest.raises(InputError, match="not the one that the run was started with"):
-        fit(net(), changed, y, train_mask, val_mask, config, out=tmp_path, resume=True)
+        fit(net(), Whole(changed), y, train_mask, val_mask, config, out=tmp_path, resume=True)
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(InputError, match=r"checkpoint\.safetensors: not a checkpoint"):
-        fit(net(), inputs, y, train_mask, val_mask, config, out=tmp_path, resume=True)
+        fit(net(), Whole(inputs), y, train_mask, val_mask, config, out=tmp_path, resume=True)
 
 
 def test_progress_off_a_terminal_is_a_line_now_and_then(problem, capsys):
     inputs, y, train_mask, val_mask = problem
     config = TrainConfig(epochs=250, patience=250)
-    fit(net(), inputs, y, train_mask, val_mask, config, progress=True)
+    fit(net(), Whole(inputs), y, train_mask, val_mask, config, progress=True)
     out, err = capsys.readouterr()
     assert out == ""
     assert [line.split(":")[0] for line in err.splitlines()] == ["epoch 100", "epoch 200"]
-    fit(net(), inputs, y, train_mask, val_mask, config, progress=False)
+    fit(net(), Whole(inputs), y, train_mask, val_mask, config, progress=False)
     assert capsys.readouterr() == ("", "")

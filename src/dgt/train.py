@@ -4,7 +4,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +43,7 @@ class History:
 
 def fit(
     model: nn.Module,
-    inputs: Mapping[str, Tensor | None] | Whole,
+    steps: Whole,
     y: Tensor,
     train_mask: Tensor,
     val_mask: Tensor,
@@ -62,8 +62,7 @@ def fit(
     Args:
         model: Any module whose ``model(**inputs, nodes=nodes)`` are the logits of these nodes, of
             shape [nodes, classes].
-        inputs: What the model takes, for steps on the whole graph; or another kind of step from
-            :mod:`dgt.steps`.
+        steps: What a step works on, of :mod:`dgt.steps`, with what the model takes.
         y: The nodes' classes, shape [N].
         train_mask: The nodes that the loss is taken over.
         val_mask: The nodes that choose the best epoch.
@@ -75,7 +74,6 @@ def fit(
     """
     train, val = (mask.nonzero().squeeze(1) for mask in (train_mask, val_mask))
     optimizer = torch.optim.Adam(_weights(model, config), lr=config.lr, fused=True)
-    steps = inputs if isinstance(inputs, Whole) else Whole(inputs)
     identity = ""
     if out is not None:
         identity = steps.identity() + checkpoint.fingerprint([y, train_mask, val_mask])
