@@ -28,7 +28,7 @@ from dgt.io import normalise
 from dgt.nn import build
 from dgt.prepare import prepare
 from dgt.steps import Batched
-from measure import _memory, in_own_process
+from measure import in_own_process, memory
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def worker(folder: Path, command: list[str]) -> None:
     if code:
         sys.exit(code)
     rank = os.environ.get("RANK", "0")
-    (folder / f"memory-{rank}").write_text(str(_memory("VmHWM")))
+    (folder / f"memory-{rank}").write_text(str(memory("VmHWM")))
 
 
 def run(ranks: int, arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What the benchmarks make of measurements, and the models they hold side by side."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,8 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "lines").write_text('{"a": 1}\n{"a": 2}\n{"a"')
     assert peers._lines(tmp_path / "lines") == [{"a": 1}, {"a": 2}]
     assert peers._lines(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in BENCHMARKS.glob("*.py")))
+def test_every_benchmark_finds_what_it_imports(name: str) -> None:
+    importlib.import_module(name)
