@@ -47,12 +47,14 @@ SIZES = {
     **{name: f"synthetic:{name}" for name in ("arxiv", "twitch", "reddit")},
 }
 PREPARED = ("dgt", "dgt-light")
+NAMES = ("own", "edges", "csr")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--models", nargs="+", choices=FORMS, default=list(FORMS))
+    parser.add_argument("--forms", nargs="+", choices=NAMES, default=NAMES, help="of the models")
     parser.add_argument("--length", type=int, default=Config().sequences.length)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--most-seconds", type=float, default=120.0, help="for a model's rounds")
@@ -97,7 +99,7 @@ def tasks(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
             settings = {"size": size, "length": arguments.length, "threads": arguments.threads}
             if model in PREPARED:
                 yield {"model": model, "form": "prepare", **settings}
-            for form in FORMS[model]:
+            for form in (form for form in FORMS[model] if form in arguments.forms):
                 yield {"model": model, "form": form, **settings}
 
 

@@ -4,7 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from dgt.nn.dropout import Dropout, _dropout, _dropout_linear, dropout
+from dgt.nn.dropout import (
+    Dropout,
+    _dropout,
+    _dropout_linear,
+    _dropout_rows,
+    dropout,
+    dropout_rows,
+    rows_from,
+)
 from dgt.nn.norm import BatchNorm, LayerNorm, _layer_norm
 from dgt.nn.sparse import SparseLinear, _matmul
 
@@ -178,6 +186,26 @@ def test_dropout_and_sum_in_one_pass(training):
     torch.testing.assert_close(out, expected)
     grads = (torch.autograd.grad(y.square().sum(), [x, plus]) for y in (out, expected))
     torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_dropout_of_rows_equals_a_product_with_a_mask(first):
+    x = torch.randn(300, 7, requires_grad=True)
+    results = []
+    for at_once in (True, False):
+        torch.manual_seed(0)
+        with rows_from(first):
+            out = dropout_rows(x, 0.4) if at_once else x * dropout(torch.ones(300, 1), 0.4)
+        results.append((out, *torch.autograd.grad(out, x, torch.randn_like(x))))
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
+    assert 0 < (results[0][0] == 0).all(1).sum() < 300
+    assert dropout_rows(x, 0.4, training=False) is x
+
+
+def test_dropout_rows_opcheck():
+    x = torch.rand(20, 3, requires_grad=True)
+    torch.library.opcheck(_dropout_rows, (x, torch.tensor(7), 0.5, 3))
 
 
 def test_dropout_does_not_hide_nan():

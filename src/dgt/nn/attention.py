@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from dgt.nn import interpolation, kernels
 from dgt.nn.dropout import dropout as drop
+from dgt.nn.dropout import dropout_rows
 from dgt.nn.interpolation import Kernel
 from dgt.nn.linear import Linear, linear
 
@@ -95,7 +96,10 @@ class DeformableGraphAttention(nn.Module):
         if sequences.dim() != 3 or sequences.size(0) != self.criteria:
             shape = tuple(sequences.shape)
             raise ValueError(f"sequences must have the shape ({self.criteria}, N, L), got {shape}")
-        values = self.values(z * self.mask(z) if self.training else z)
+        # The same as z * mask, but for the time that a mask of each channel takes.
+        whole = not (self.training and self.value_dropout)
+        read = dropout_rows(z, self.dropout, self.training) if whole else z * self.mask(z)
+        values = self.values(read)
         values = values.view(-1, self.criteria, self.heads, self.channels // self.heads)
         queries = self.queries(z if nodes is None else z[nodes])
         return self.out(attend(values, sequences, queries, self.kernel).flatten(1))

@@ -81,6 +81,15 @@ def dropout(
     return x if plus is None else x + plus
 
 
+def dropout_rows(x: Tensor, p: float, training: bool = True) -> Tensor:
+    """``x * dropout(ones(N, 1), p)``: whole rows of a matrix are set to zero."""
+    if not training or p == 0:
+        return x
+    if x.is_cpu:
+        return _dropout_rows(x, torch.randint(2**62, ()), p, _first_row.get())
+    return x * F.dropout(torch.ones_like(x[:, :1]), p)
+
+
 @torch.library.custom_op("dgt::dropout", mutates_args=(), device_types="cpu")
 def _dropout(
     x: Tensor, seed: Tensor, p: float, relu: bool, plus: Tensor | None, start: int
@@ -92,6 +101,12 @@ def _dropout(
     added = arrays[0][:0] if plus is None else _flat(plus)[0]
     threads.run(_apply, _tasks(x), *arrays, key, threshold, scale, relu, added, start)
     return out
+
+
+@torch.library.custom_op("dgt::dropout_rows", mutates_args=(), device_types="cpu")
+def _dropout_rows(x: Tensor, seed: Tensor, p: float, start: int) -> Tensor:
+    factors = _dropout(torch.ones(x.size(0), dtype=x.dtype), seed, p, False, None, start)
+    return torch.mul(x, factors[:, None], out=empty(x.shape, x.dtype))
 
 
 def dropout_linear(x: Tensor, weight: Tensor, bias: Tensor, p: float, row: int = 0) -> Tensor:
@@ -150,6 +165,11 @@ def _(x: Tensor, seed: Tensor, p: float, relu: bool, plus: Tensor | None, start:
     return x.new_empty(x.shape)
 
 
+@_dropout_rows.register_fake
+def _(x: Tensor, seed: Tensor, p: float, start: int) -> Tensor:
+    return x.new_empty(x.shape)
+
+
 @_relu_backward.register_fake
 def _(grad: Tensor, out: Tensor, p: float) -> Tensor:
     return grad.new_empty(grad.shape)
@@ -172,6 +192,18 @@ def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 _dropout.register_autograd(_autograd, setup_context=_setup_context)
+
+
+def _setup_rows(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, seed, ctx.p, ctx.start = inputs
+    ctx.save_for_backward(seed)
+
+
+def _rows_autograd(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return _dropout_rows(grad, *ctx.saved_tensors, ctx.p, ctx.start), None, None, None
+
+
+_dropout_rows.register_autograd(_rows_autograd, setup_context=_setup_rows)
 
 
 @_dropout_linear.register_fake
