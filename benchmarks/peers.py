@@ -6,7 +6,8 @@ training nodes (48 per cent), a backward pass and Adam, as in ``dgt train``; DGT
 settings, and its last block works for the training nodes only. Each model runs in each form that
 it has (``edge_index``, a CSR adjacency of ``torch.sparse``), and its fastest form counts; a form
 that does not fit into memory is left out. Every measurement has a process of its own, and its
-memory is the most that the process held during a step, graph and inputs included.
+memory is the most that the process held during a step, graph and inputs included; a node's share is
+that of what the process did not hold before there was a graph.
 
 A finished measurement is a line in ``OUT/measurements.jsonl`` and is not done again: after Ctrl-C
 or a crash, the same command goes on. ``OUT`` also gets ``peers.md`` and ``peers.png``.
@@ -20,7 +21,7 @@ import platform
 import resource
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 import torch.nn.functional as F
 from rich.console import Console
+from torch_geometric.data import Data
 
 import summary
 from dgt.config import Config
@@ -46,6 +48,7 @@ SIZES = {
     },
     **{name: f"synthetic:{name}" for name in ("arxiv", "twitch", "reddit")},
 }
+SMALL = "synthetic:nodes=600,edges=3000"
 PREPARED = ("dgt", "dgt-light")
 NAMES = ("own", "edges", "csr")
 
@@ -123,7 +126,7 @@ def prepared(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, A
     shutil.rmtree(folder, ignore_errors=True)
     # What is compiled on first use is compiled before.
     config = Config().replace(model=task["model"], length=task["length"])
-    precompute(load("synthetic:nodes=600,edges=3000"), config, folder / "warm-up")
+    precompute(load(SMALL), config, folder / "warm-up")
     shutil.rmtree(folder)
     data = load(SIZES[task["size"]])
 
@@ -137,16 +140,27 @@ def prepared(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, A
 def one(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
     _limit(arguments)
     os.environ["DGT_CACHE"] = str(cache(task, arguments))
-    torch.manual_seed(0)
+    # What a process holds before any graph: libraries, and what is compiled on first use.
+    step_of(task, load(SMALL))()
+    base = memory("VmRSS")
     data = load(SIZES[task["size"]])
-    train = random_split(data.y, 0)[0].nonzero().squeeze(1)
+    nodes, edges = data.num_nodes, data.edge_index.size(1) // 2
     start = time.perf_counter()
-    model, inputs = setup(
-        task["model"], task["form"], data, Config().replace(length=task["length"])
-    )
+    step = step_of(task, data)
     seconds = time.perf_counter() - start
-    y, nodes, edges = data.y[train], data.num_nodes, data.edge_index.size(1) // 2
     del data
+    found = measure(step, arguments.rounds, arguments.threads, arguments.most_seconds)
+    facts = {"nodes": nodes, "edges": edges, "base_bytes": base, "setup_seconds": seconds}
+    return {**facts, **found}
+
+
+def step_of(task: dict[str, Any], data: Data) -> Callable[[], None]:
+    """A step of training on a graph."""
+    torch.manual_seed(0)
+    config = Config().replace(length=task["length"])
+    train = random_split(data.y, 0)[0].nonzero().squeeze(1)
+    model, inputs = setup(task["model"], task["form"], data, config)
+    y = data.y[train]
     own = {"nodes": train} if task["model"] in PREPARED else {}
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
 
@@ -156,8 +170,7 @@ def one(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
         F.cross_entropy(logits if own else logits[train], y).backward()
         optimizer.step()
 
-    found = measure(step, arguments.rounds, arguments.threads, arguments.most_seconds)
-    return {"nodes": nodes, "edges": edges, "setup_seconds": seconds, **found}
+    return step
 
 
 def cache(task: dict[str, Any], arguments: argparse.Namespace) -> Path:

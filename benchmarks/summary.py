@@ -43,7 +43,11 @@ def summarise(rows: list[Row], sweep: dict[str, int]) -> dict[str, Any]:
         if len(own) > 1:
             nodes, seconds = (np.log([row[name] for row in own]) for name in ("nodes", "seconds"))
             slopes[model] = float(np.polyfit(nodes, seconds, 1)[0])
-        large = [row["peak_bytes"] / row["nodes"] for row in own if row["nodes"] >= FLAT_NODES]
+        large = [
+            (row["peak_bytes"] - row["base_bytes"]) / row["nodes"]
+            for row in own
+            if row["nodes"] >= FLAT_NODES and "base_bytes" in row
+        ]
         if len(large) > 1:
             flatness[model] = max(large) / min(large)
     checks = []

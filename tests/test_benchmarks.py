@@ -20,8 +20,8 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 def row(model: str, size: str, nodes: int, seconds: float, form: str = "own") -> dict:
     return {
         "model": model, "size": size, "form": form, "nodes": nodes, "edges": 10 * nodes,
-        "seconds": seconds, "peak_bytes": 5000 * nodes, "setup_seconds": 0.5, "threads": 2,
-        "machine": "a machine", "date": "2020-01-01",
+        "seconds": seconds, "peak_bytes": 5000 * nodes, "base_bytes": 0, "setup_seconds": 0.5,
+        "threads": 2, "machine": "a machine", "date": "2020-01-01",
     }  # fmt: skip
 
 
