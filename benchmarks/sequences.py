@@ -28,7 +28,7 @@ from dgt.config import SequenceConfig
 from dgt.datasets.synthetic import Recipe, synthetic
 from dgt.graph import adjacency
 from dgt.sequences import node_sequences
-from dgt.sequences.ppr import ppr_sequences
+from dgt.sequences.ppr import default_tolerance, ppr_sequences
 from dgt.sequences.ranked import rank
 
 ROUNDS = 3
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=169_343)
     parser.add_argument("--edges", type=int, default=1_166_243, help="undirected edges")
     parser.add_argument("--length", type=int, default=64)
-    parser.add_argument("--tolerance", type=float, default=SequenceConfig.ppr_tolerance)
+    parser.add_argument("--tolerance", type=float, help="unset: the default for the length")
     parser.add_argument("--sample", type=int, default=1000, help="base nodes timed for PageRank")
     parser.add_argument(
         "--exact", type=int, default=100, help="of these, held against exact scores"
@@ -77,7 +77,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_ppr(data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
-    alpha, tolerance, length = SequenceConfig.ppr_alpha, arguments.tolerance, arguments.length
+    alpha, length = SequenceConfig.ppr_alpha, arguments.length
+    tolerance = arguments.tolerance or default_tolerance(length)
     sample = np.random.default_rng(1).choice(arguments.nodes, arguments.sample, replace=False)
 
     def ours(bases: np.ndarray) -> np.ndarray:

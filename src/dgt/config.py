@@ -37,13 +37,15 @@ class SequenceConfig:
     proportion to its score, so that keys find the important nodes more often."""
     ppr_alpha: float = 0.15
     """Teleport probability of the personalized PageRank."""
-    ppr_tolerance: float = 1e-5
-    """Residual per edge at which the PageRank push stops; smaller is more exact and slower."""
+    ppr_tolerance: float | None = None
+    """Residual per edge at which the PageRank push stops; smaller is more exact and slower. Unset:
+    0.00032 / length."""
 
     def __post_init__(self) -> None:
         _require("length", self.length, self.length >= 1, "at least 1")
         _require("ppr_alpha", self.ppr_alpha, 0 < self.ppr_alpha < 1, "between 0 and 1")
-        _require("ppr_tolerance", self.ppr_tolerance, self.ppr_tolerance > 0, "above 0")
+        if self.ppr_tolerance is not None:
+            _require("ppr_tolerance", self.ppr_tolerance, self.ppr_tolerance > 0, "above 0")
         if self.criteria is not None:
             _require("criteria", self.criteria, len(self.criteria) > 0, "at least one criterion")
             for criterion in self.criteria:

@@ -62,7 +62,7 @@ def test_as_transform_of_a_dataset(tmp_path: Path, kind: str) -> None:
 
 def test_repr_and_pickle_are_stable() -> None:
     sort = NodeSort(["bfs", by_id], length=7)
-    settings = "length=7, ppr_alpha=0.15, ppr_tolerance=1e-05, spacing='rank'"
+    settings = "length=7, ppr_alpha=0.15, ppr_tolerance=None, spacing='rank'"
     assert repr(sort) == f"NodeSort([bfs, by_id], {settings})"
     assert repr(pickle.loads(pickle.dumps(sort))) == repr(sort)
 

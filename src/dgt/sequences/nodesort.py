@@ -21,7 +21,7 @@ from dgt.progress import progress_bar
 from dgt.sequences.absolute import absolute_order
 from dgt.sequences.bfs import bfs_sequences
 from dgt.sequences.own import own_sequences
-from dgt.sequences.ppr import ppr_sequences
+from dgt.sequences.ppr import default_tolerance, ppr_sequences
 from dgt.sequences.ranked import rank
 from dgt.sequences.similarity import UnitRows, similarity_sequences
 from dgt.sequences.spacing import space_by_score
@@ -38,7 +38,7 @@ def node_sequences(
     criteria: Sequence[Criterion] = CRITERIA,
     length: int = SequenceConfig.length,
     ppr_alpha: float = SequenceConfig.ppr_alpha,
-    ppr_tolerance: float = SequenceConfig.ppr_tolerance,
+    ppr_tolerance: float | None = SequenceConfig.ppr_tolerance,
     spacing: str = SequenceConfig.spacing,
     progress: bool = False,
     cache: bool = False,
@@ -60,7 +60,8 @@ def node_sequences(
             ``length`` that returns sequences as integers [N, L] of this same form.
         length: nodes kept, L.
         ppr_alpha: teleport probability of the personalized PageRank.
-        ppr_tolerance: mass for each edge at which its push stops; smaller is more exact and slower.
+        ppr_tolerance: mass for each edge at which its push stops; smaller is more exact and slower
+            (default: :func:`dgt.sequences.ppr.default_tolerance`).
         spacing: with ``"score"``, a node takes a share of the L positions in proportion to its
             score, as in :func:`dgt.sequences.spacing.space_by_score`; with ``"rank"``, one.
         progress: show a progress bar where this takes more than a moment.
@@ -100,7 +101,7 @@ def sequence_rows(
     criteria: Sequence[str],
     length: int,
     ppr_alpha: float,
-    ppr_tolerance: float,
+    ppr_tolerance: float | None,
     spacing: str,
     folder: Path | None = None,
 ) -> list[blocks.Rows]:
@@ -108,7 +109,8 @@ def sequence_rows(
     for ``folder``, where they will be kept, if anywhere."""
     graph = once(lambda: rank(adjacency(data.edge_index, data.num_nodes)))
     x = once(lambda: features(data))
-    settings = {"ppr": (ppr_alpha, ppr_tolerance), "absolute-ppr": (ppr_alpha,)}
+    tolerance = default_tolerance(length) if ppr_tolerance is None else ppr_tolerance
+    settings = {"ppr": (ppr_alpha, tolerance), "absolute-ppr": (ppr_alpha,)}
     order = once(lambda criterion: absolute_order(data, criterion, ppr_alpha)[:length])
 
     def name(criterion: str) -> str:
@@ -129,7 +131,7 @@ def sequence_rows(
         if criterion == "bfs":
             return bfs_sequences(graph(), length, advance, bases)
         if criterion == "ppr":
-            return ppr_sequences(graph(), length, ppr_alpha, ppr_tolerance, advance, bases)
+            return ppr_sequences(graph(), length, ppr_alpha, tolerance, advance, bases)
         if criterion == "similarity":
             return similarity_sequences(unit(), length, advance, bases)
         sequences = np.full((len(bases), length), -1, dtype=np.int32)
@@ -172,7 +174,8 @@ class NodeSort(BaseTransform):
         criteria: Names or functions, as for :func:`node_sequences`.
         length: nodes kept, L.
         ppr_alpha: teleport probability of the personalized PageRank.
-        ppr_tolerance: mass for each edge at which its push stops; smaller is more exact and slower.
+        ppr_tolerance: mass for each edge at which its push stops; smaller is more exact and slower
+            (default: :func:`dgt.sequences.ppr.default_tolerance`).
         spacing: ``"rank"`` or ``"score"``.
         progress: show a progress bar where this takes more than a moment.
         cache: keep the sequences of the named criteria on disk, and take them from there.
@@ -183,7 +186,7 @@ class NodeSort(BaseTransform):
         criteria: Sequence[Criterion] = CRITERIA,
         length: int = SequenceConfig.length,
         ppr_alpha: float = SequenceConfig.ppr_alpha,
-        ppr_tolerance: float = SequenceConfig.ppr_tolerance,
+        ppr_tolerance: float | None = SequenceConfig.ppr_tolerance,
         spacing: str = SequenceConfig.spacing,
         progress: bool = False,
         cache: bool = False,

@@ -12,6 +12,12 @@ from dgt.sequences.top import insert
 CHUNK = 1024
 
 
+def default_tolerance(length: int) -> float:
+    """Of the first nodes of a sequence nearly all are found with it: the fewer they are, the larger
+    are their scores, and the sooner a push can stop."""
+    return 3.2e-4 / length
+
+
 def ppr_sequences(
     graph: RankedGraph,
     length: int,
