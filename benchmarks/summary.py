@@ -86,6 +86,25 @@ def cells(rows: list[Row]) -> tuple[list[str], list[list[str]]]:
     return header, lines
 
 
+def _markdown(header: list[str], lines: list[list[str]]) -> list[str]:
+    return ["| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *lines]]
+
+
+def _matrix(rows: list[Row], field: str, unit: float = 1.0) -> list[str]:
+    """A line for each model, a column for each graph."""
+    best = fastest(rows)
+    sizes = dict.fromkeys(row["size"] for row in rows)
+
+    def cell(model: str, size: str) -> str:
+        row = best.get((model, size))
+        return "–" if row is None else f"{row[field] / unit:.2f}"
+
+    models = dict.fromkeys(model for model, _ in best)
+    return _markdown(
+        ["model", *sizes], [[model, *(cell(model, size) for size in sizes)] for model in models]
+    )
+
+
 def show(rows: list[Row], results: dict[str, Any]) -> None:
     header, lines = cells(rows)
     table = Table(*header)
@@ -104,9 +123,17 @@ def show(rows: list[Row], results: dict[str, Any]) -> None:
 
 def write(folder: Path, rows: list[Row], results: dict[str, Any]) -> None:
     """``peers.md`` and, where matplotlib is installed, ``peers.png``."""
-    header, lines = cells(rows)
-    text = ["| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *lines]]
-    text += ["", *(f"- {model}: N^{slope:.2f}" for model, slope in results["slopes"].items())]
+    text = ["Seconds a step, each model in its fastest form:", "", *_matrix(rows, "seconds")]
+    text += ["", "Peak memory of the process, in GB:", "", *_matrix(rows, "peak_bytes", 1e9)]
+    text += ["", "Time grows with the number of nodes N (10,000 and more, ten edges each) as:", ""]
+    text += [f"- {model}: N^{slope:.2f}" for model, slope in results["slopes"].items()]
+    text += ["", "What the project sets out to reach:", ""]
+    text += [
+        f"- {check['name']}: {check['value']:.2f}, at most {check['at_most']}"
+        + ("" if check["met"] else " (not met)")
+        for check in results["checks"]
+    ]
+    text += ["", "All figures:", "", *_markdown(*cells(rows))]
     made = sorted({(row["date"], row["machine"], row["threads"]) for row in rows})
     text += ["", *(f"{date}, {machine}, {threads} threads." for date, machine, threads in made)]
     (folder / "peers.md").write_text("\n".join(text) + "\n")

@@ -53,6 +53,8 @@ def test_slopes_ratios_and_the_fastest_form(tmp_path: Path) -> None:
     summary.write(tmp_path, rows, results)
     text = (tmp_path / "peers.md").read_text()
     assert "| 1M | dgt | own | 3 | 60 | 5.00 GB |" in text
+    assert "| gcn | – | – | 2.00 |" in text
+    assert "- time of dgt to gcn, twitch: 0.45, at most 0.6\n" in text
     assert "| twitch | gcn | csr | 2 | 0.5 | 0.84 GB |" in text
     assert "| twitch | gat | own | failed | – | – |" in text
 
