@@ -157,13 +157,20 @@ def test_interrupted_it_says_how_to_continue(graph: Path, tmp_path: Path):
     out = tmp_path / "run"
     command = ["train", graph, "--out", out, *flags(epochs=100000, patience=100000)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "dgt", *map(str, command)], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "dgt", *map(str, command)],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background jobs, such as these tests may be one of, ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    while not (out / "metrics.jsonl").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        while not (out / "metrics.jsonl").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert f"to continue: dgt train {graph} --out {out} --resume" in err
     assert "Traceback" not in err
