@@ -11,13 +11,16 @@ from typing import Any
 
 import torch
 
+from dgt.workers import end_with_parent
+
 
 def in_own_process(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     """The result of ``work(*arguments)`` in a new process, whose memory starts empty."""
     # As in the command line: threads that wait for one another sleep, instead of taking the core.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # Unlike a Pool, an executor notices when its process is killed.
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, initializer=end_with_parent) as executor:
         return executor.submit(work, *arguments).result()
 
 
