@@ -8,7 +8,7 @@ Then the logits of some batches are set against those of the whole graph, for on
 Sums over nodes are added in another order by several processes, and their last bits differ. Where
 the kernel is cut off at a weight that is not yet small (by default exp(-4)), a key that such a bit
 moves across the end of its window reads one node more or less; from there on the runs drift apart.
-With ``--epsilon 8`` the kernel ends where it has fallen to exp(-16).
+With ``--epsilon 8`` the kernel ends where it has fallen to exp(-16), and they stay closer.
 """
 
 import argparse
