@@ -100,6 +100,19 @@ def test_a_killed_rank_is_told_of_and_the_job_starts_again(graph, alone, tmp_pat
     require_same(out, alone)
 
 
+def test_in_double_precision_losses_are_equal_to_the_last_digits(graph, tmp_path):
+    losses = []
+    for ranks in (1, 2):
+        out = tmp_path / str(ranks)
+        command = ["train", str(graph), "--out", str(out), "--precision", "double", *SETTINGS]
+        done = torchrun(ranks, "-m", "dgt", *command)
+        assert done.returncode == 0, done.stderr
+        lines = (out / "metrics.jsonl").read_text().splitlines()
+        losses.append([json.loads(line)["train_loss"] for line in lines])
+    assert losses[0] != losses[1]  # two ranks have added in another order
+    assert losses[0] == pytest.approx(losses[1], abs=1e-13)
+
+
 def test_settings_that_ranks_cannot_share(monkeypatch):
     monkeypatch.setattr(distributed, "size", lambda: 2)
     with pytest.raises(InputError, match="batch_size: several processes share a step"):

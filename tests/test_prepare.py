@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 
 from dgt.config import Config, EncodingConfig, ModelConfig, SequenceConfig
 from dgt.encodings import choose_anchors, katz
+from dgt.models import build
 from dgt.prepare import prepare
 from dgt.sequences import node_sequences
 from tests.small import block_graph
@@ -78,3 +79,20 @@ def test_features_can_be_scaled_by_row(share: float, scaling: str, norm: int) ->
     torch.testing.assert_close(sizes[data.x.any(dim=1)], torch.ones(int(data.x.any(1).sum())))
     assert sizes[0] == 0
     torch.testing.assert_close(found * data.x.norm(p=norm, dim=1, keepdim=True), data.x)
+
+
+@pytest.mark.parametrize("model", ["dgt", "gcn", "graphormer", "deformable-gcn"])
+def test_double_precision_is_that_of_inputs_weights_and_logits(model: str) -> None:
+    data, config = block_graph(), Config.of(model)
+    inputs = [prepare(data, config.replace(precision=p)) for p in ("single", "double")]
+    logits = []
+    for given, precision in zip(inputs, ("single", "double"), strict=True):
+        torch.manual_seed(0)
+        columns = 0 if given.get("encoding") is None else given["encoding"].size(1)
+        network = build(config.replace(precision=precision), data.num_features, 3, columns)
+        logits.append(network.eval()(**given, nodes=None))
+    assert [x.dtype for x in logits] == [torch.float32, torch.float64]
+    torch.testing.assert_close(logits[0].double(), logits[1], rtol=1e-4, atol=1e-5)
+    for name, value in inputs[1].items():
+        kind = inputs[0][name].dtype
+        assert value.dtype == (torch.float64 if kind == torch.float32 else kind)

@@ -8,7 +8,8 @@ import torch
 from dgt.config import Config
 from dgt.machine import available
 
-FLOAT = 4
+INT = 4  # bytes of a node of a sequence
+FLOAT = {"single": 4, "double": 8}
 
 
 def of_step(config: Config, rows: Sequence[int], classes: int) -> int:
@@ -36,8 +37,8 @@ def of_step(config: Config, rows: Sequence[int], classes: int) -> int:
     now = read * (1 + T + planes) + attend * (T + query)
     # Or when the head does, which keeps more of the nodes' own and has none of that yet.
     head = attend * (5 + model.mlp_ratio) + attend * 3 * classes / model.hidden_channels
-    copy = FLOAT * T * config.sequences.length * attend  # of the sequences of those that attend
-    return int(FLOAT * model.hidden_channels * (kept + max(now, head))) + copy
+    copy = INT * T * config.sequences.length * attend  # of the sequences of those that attend
+    return int(FLOAT[model.precision] * model.hidden_channels * (kept + max(now, head))) + copy
 
 
 def of_chunks(
@@ -62,8 +63,8 @@ def of_chunks(
     exchanged = nodes * (1 + sums + planes) + own * (1 + (ranks > 1))
     at_once = min(chunk, own) * (6 + 4 * model.heads * model.keys / model.hidden_channels)
     rows = kept + exchanged + queries * (4 + 2 * classes / model.hidden_channels) + at_once
-    copy = FLOAT * len(config.criteria) * config.sequences.length * queries
-    return int(FLOAT * model.hidden_channels * rows) + copy
+    copy = INT * len(config.criteria) * config.sequences.length * queries
+    return int(FLOAT[model.precision] * model.hidden_channels * rows) + copy
 
 
 def most_rows(config: Config, nodes: int, batch: int) -> list[int]:
@@ -88,8 +89,8 @@ def of_batches(
         entries: Stored values a node of the positional encoding.
         classes: Number of classes.
     """
-    sequences = FLOAT * len(config.criteria) * config.sequences.length * sum(rows[1:])
-    inputs = FLOAT * rows[0] * (features + 3 * entries)
+    sequences = INT * len(config.criteria) * config.sequences.length * sum(rows[1:])
+    inputs = FLOAT[config.model.precision] * rows[0] * (features + 3 * entries)
     return of_step(config, rows, classes) + int(2 * sequences + inputs)
 
 

@@ -155,6 +155,9 @@ class ModelConfig:
     """Dropout of whole nodes among those that are read."""
     value_dropout: float = 0.0
     """Dropout of the channels that are read, for each node anew."""
+    precision: Literal["single", "double"] = "single"
+    """Numbers of 32 or of 64 bits. In double precision, which takes twice the time and memory, one
+    process and several train the same model to many more digits."""
 
     def __post_init__(self) -> None:
         for name in (

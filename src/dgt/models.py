@@ -129,8 +129,9 @@ MODELS: dict[str, Model] = {
 
 def build(config: Config, in_channels: int, classes: int, encoding_channels: int) -> nn.Module:
     """The model that the settings describe."""
-    model = MODELS[config.model.model]
-    return model.build(config, in_channels, classes, encoding_channels)
+    build = MODELS[config.model.model].build
+    model = build(config, in_channels, classes, encoding_channels)
+    return model.double() if config.model.precision == "double" else model
 
 
 def inputs(config: Config) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def prepare(
     Returns:
         For DGT ``x``, float32 [N, F], sparse CSR where few features are not zero; ``sequences``,
         int32 [T, N, L]; ``encoding``, float32 [N, N'], sparse CSR where it is sparse, or None if
-        switched off. ``INPUTS`` has those of all models.
+        switched off. ``INPUTS`` has those of all models. In double precision float64 instead.
     """
     made: dict[str, Tensor | None] = {}
     for name in inputs(config):
@@ -53,7 +53,13 @@ def prepare(
             made[name] = _encoding(data, config, anchors)
         else:
             made[name] = INPUTS[name](data, config)
+    if config.model.precision == "double":
+        made = {name: _double(value) for name, value in made.items()}
     return made
+
+
+def _double(value: Tensor | None) -> Tensor | None:
+    return value.double() if value is not None and value.is_floating_point() else value
 
 
 def takes_anchors(config: Config) -> bool:

@@ -60,7 +60,7 @@ class DeformableConvolution(nn.Module):
         row = torch.arange(N).repeat_interleave(crow.diff(), output_size=len(col))
         relation = edges.gather(places, col) - edges.gather(places, row)
         relation = F.normalize(relation, dim=1, eps=1e-8)
-        relation = torch.cat([relation, (row == col).float()[:, None]], dim=1)  # (E, P)
+        relation = torch.cat([relation, (row == col).to(relation.dtype)[:, None]], dim=1)  # (E, P)
         each = edges.gather(kernels.flatten(1), row).view(-1, KERNELS, PLACE)
         attention = edges.softmax(crow, (each * relation[:, None]).sum(dim=2))  # (E, K)
 
