@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 Row = dict[str, Any]
+OURS = ("dgt", "dgt-light")
 # Largest share of a peer's time, or memory, by size: what the project sets out to reach.
 TIME_BARS = {
     "twitch": {("dgt", "gcn"): 0.6, ("dgt-light", "gcn"): 0.25, ("dgt", "sgformer"): 0.2,
@@ -77,9 +78,13 @@ def cells(rows: list[Row]) -> tuple[list[str], list[list[str]]]:
     header = ["graph", "model", "form", "seconds a step", "seconds to prepare", "peak memory"]
     best, lines = fastest(rows), []
     for (model, size), row in best.items():
-        prepare = preparing.get((model, size), {}).get("seconds", row["setup_seconds"])
+        prepare = "–"  # made before and not measured
+        if (model, size) in preparing:
+            prepare = f"{preparing[model, size]['seconds']:.3g}"
+        elif model not in OURS:
+            prepare = f"{row['setup_seconds']:.3g}"
         memory = f"{row['peak_bytes'] / 1e9:.2f} GB"
-        lines.append([size, model, row["form"], f"{row['seconds']:.3g}", f"{prepare:.3g}", memory])
+        lines.append([size, model, row["form"], f"{row['seconds']:.3g}", prepare, memory])
     for row in rows:
         if "failed" in row and (row["model"], row["size"]) not in best:
             lines.append([row["size"], row["model"], row["form"], "failed", "–", "–"])

@@ -259,8 +259,9 @@ class _Search:
         over = self._trials(*STATES)
         write_text(self.out / TRIALS, "".join(json.dumps(record(t)) + "\n" for t in over))
         for best in self._best()[:1]:
+            runs = "one run" if len(self.configs) == 1 else f"the mean of {len(self.configs)} runs"
             note = (
-                f"# Validation accuracy {best.value:.2%}, the mean of {len(self.configs)} runs: "
+                f"# Validation accuracy {best.value:.2%}, {runs}: "
                 f"the best of {len(self._trials(*DONE))} trials of dgt tune.\n"
             )
             write_text(self._preset, note + preset(self.config.replace(**decode(best.params))))
