@@ -196,7 +196,7 @@ class TrainConfig:
     models."""
     feature_weight_decay: float = 5e-4
     """Weight decay of dgt's layers that take the features in."""
-    encoding_weight_decay: float = 0.02
+    encoding_weight_decay: float = 2e-3
     """Weight decay of the layers of dgt's positional encoding."""
     key_weight_decay: float = 5e-4
     """Weight decay of dgt's queries, which place and weigh the keys; much of it keeps the keys
