@@ -32,14 +32,17 @@ def progress_bar(title: str, total: int, shown: bool) -> Iterator[Callable[[int]
     begun = time.monotonic()
     if not console.is_terminal:
         so_far, said = 0, begun
+        first: tuple[float, int] | None = None  # when the first items were done, and how many
 
         def line(done: int) -> None:
-            nonlocal so_far, said
+            nonlocal so_far, said, first
             so_far += done
             now = time.monotonic()
-            if now - said >= LINE_SECONDS:
+            if first is None:  # these may have waited for what all items need
+                first = now, so_far
+            elif now - said >= LINE_SECONDS:
                 said = now
-                left = (now - begun) / so_far * max(total - so_far, 0)
+                left = (now - first[0]) / (so_far - first[1]) * max(total - so_far, 0)
                 print(f"{title}: {so_far / total:.0%}, {left:.0f} s left", file=sys.stderr)
 
         yield line
