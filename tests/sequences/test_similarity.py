@@ -1,3 +1,5 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -15,21 +17,30 @@ from tests.sequences.graphs import graphs, valid
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
 
 
-def by_scikit_learn(x: np.ndarray, length: int) -> list[list[int]]:
-    """Nodes with a similarity above 0, by descending similarity and id, the base node first."""
-    cosine = cosine_similarity(x).round(5)
-    np.fill_diagonal(cosine, 2)
-    return [
-        [node for node in np.argsort(-row, kind="stable") if row[node] > 0 or node == base][:length]
-        for base, row in enumerate(cosine)
-    ]
+def exact(x: np.ndarray, length: int) -> list[list[int]]:
+    """Nodes with a similarity above 0, by descending similarity and id, the base node first.
+    Cosines of whole numbers above 0 are compared by their squares, which are fractions."""
+    rows = [[int(value) for value in row] for row in x]
+
+    def dot(a: int, b: int) -> int:
+        return sum(p * q for p, q in zip(rows[a], rows[b], strict=True))
+
+    def squared(base: int, node: int) -> Fraction:
+        return Fraction(dot(base, node) ** 2, dot(base, base) * dot(node, node))
+
+    found = []
+    for base in range(len(rows)):
+        near = (node for node in range(len(rows)) if node != base and dot(base, node) > 0)
+        order = sorted((-squared(base, node), node) for node in near)
+        found.append([base, *(node for _, node in order)][:length])
+    return found
 
 
 @settings(deadline=None)
 @given(data=graphs(), length=st.integers(1, 40))
 def test_dense_and_sparse_order_is_by_cosine_and_id(data: Data, length: int) -> None:
     x = data.x.numpy()
-    truth = by_scikit_learn(x, length)
+    truth = exact(x, length)
     for form in (x, scipy.sparse.csr_array(x)):
         sequences, _ = similarity_sequences(UnitRows(form), length, lambda done: None)
         assert sequences.shape == (len(x), length)
