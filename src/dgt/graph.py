@@ -81,6 +81,8 @@ def _not_finite(matrix: np.ndarray | scipy.sparse.csr_array) -> str:
 
 def to_torch(matrix: scipy.sparse.csr_array) -> Tensor:
     """A SciPy CSR matrix as a torch sparse CSR tensor of float32."""
+    if not matrix.has_sorted_indices:  # as in a product
+        matrix = matrix.sorted_indices()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
         return torch.sparse_csr_tensor(

@@ -1,12 +1,12 @@
-"""Nodes with the nearest smoothed features."""
+"""Smoothed features, and the nodes whose are nearest."""
 
 import numpy as np
 import pytest
 import scipy.sparse
 import torch
 
-from dgt.graph import adjacency
-from dgt.structures import smoothed_neighbors
+from dgt.graph import adjacency, to_torch
+from dgt.structures import smoothed, smoothed_neighbors
 from tests.small import block_graph
 
 
@@ -30,3 +30,11 @@ def test_ties_by_id():
     found = smoothed_neighbors(np.zeros((5, 3)), torch.empty(2, 0, dtype=torch.long), 1, 3)
     assert found[0].tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1], [3, 0, 1], [4, 0, 1]]
     assert smoothed_neighbors(np.zeros((2, 3)), torch.tensor([[0], [1]]), 0, 9).shape == (1, 2, 2)
+
+
+def test_sparse_smoothed_features_become_a_tensor():
+    data = block_graph()
+    x = np.random.default_rng(0).integers(0, 2, (90, 200)) * 1.0
+    found = smoothed(scipy.sparse.csr_array(x), data.edge_index, 1)
+    assert not found.has_sorted_indices  # as SciPy leaves a product
+    assert np.allclose(to_torch(found).to_dense(), smoothed(x, data.edge_index, 1), atol=1e-6)
