@@ -49,7 +49,6 @@ SIZES = {
     **{name: f"synthetic:{name}" for name in ("arxiv", "twitch", "reddit")},
 }
 SMALL = "synthetic:nodes=600,edges=3000"
-PREPARED = ("dgt", "dgt-light")
 NAMES = ("own", "edges", "csr")
 
 
@@ -100,7 +99,7 @@ def tasks(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
             if model == "full-attention" and SWEEP.get(size, FULL_NODES + 1) > FULL_NODES:
                 continue
             settings = {"size": size, "length": arguments.length, "threads": arguments.threads}
-            if model in PREPARED:
+            if model in summary.PREPARED:
                 yield {"model": model, "form": "prepare", **settings}
             for form in (form for form in FORMS[model] if form in arguments.forms):
                 yield {"model": model, "form": form, **settings}
@@ -161,7 +160,7 @@ def step_of(task: dict[str, Any], data: Data) -> Callable[[], None]:
     train = random_split(data.y, 0)[0].nonzero().squeeze(1)
     model, inputs = setup(task["model"], task["form"], data, config)
     y = data.y[train]
-    own = {"nodes": train} if task["model"] in PREPARED else {}
+    own = {"nodes": train} if task["model"] in summary.PREPARED else {}
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
 
     def step() -> None:

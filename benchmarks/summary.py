@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 Row = dict[str, Any]
-OURS = ("dgt", "dgt-light")
+PREPARED = ("dgt", "dgt-light")  # models that read node sequences
 # Largest share of a peer's time, or memory, by size: what the project sets out to reach.
 TIME_BARS = {
     "twitch": {("dgt", "gcn"): 0.6, ("dgt-light", "gcn"): 0.25, ("dgt", "sgformer"): 0.2,
@@ -81,7 +81,7 @@ def cells(rows: list[Row]) -> tuple[list[str], list[list[str]]]:
         prepare = "–"  # made before and not measured
         if (model, size) in preparing:
             prepare = f"{preparing[model, size]['seconds']:.3g}"
-        elif model not in OURS:
+        elif model not in PREPARED:
             prepare = f"{row['setup_seconds']:.3g}"
         memory = f"{row['peak_bytes'] / 1e9:.2f} GB"
         lines.append([size, model, row["form"], f"{row['seconds']:.3g}", prepare, memory])

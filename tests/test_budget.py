@@ -91,3 +91,12 @@ def test_a_warning_names_the_flag_that_would_fit():
     assert "norm other than batch" in str(
         budget.warning(config.replace(norm="batch"), *sizes, room=1000)
     )
+
+
+@pytest.mark.parametrize("sizes", [{}, {"chunk_size": 4096}, {"batch_size": 512}])
+def test_double_precision_takes_nearly_twice_as_much(sizes):
+    config, graph = Config().replace(**sizes), (100_000, 48_000, 128, 16, 40)
+    single, double = (
+        budget.predict(config.replace(precision=p), *graph) for p in ("single", "double")
+    )
+    assert 1.5 * single < double < 2 * single  # sequences stay as they are

@@ -50,15 +50,19 @@ def _of(kind: type[nn.Module], *settings: str) -> Callable[[Config, int, int, in
 FUSED_NODES = 10_000
 
 
+def _bytes(config: Config) -> int:
+    return 8 if config.model.precision == "double" else 4
+
+
 def _full_attention(config: Config, nodes: int) -> float:
     if nodes <= FUSED_NODES:
         return 0.0
-    return 2 * 4.0 * config.model.heads * config.model.blocks * nodes**2
+    return 2 * _bytes(config) * config.model.heads * config.model.blocks * nodes**2
 
 
 def _biased_attention(config: Config, nodes: int) -> float:
     """The bias, the weights and what their gradients take, and the distances."""
-    return (6 * 4.0 * config.model.heads * config.model.blocks + 1) * nodes**2
+    return (6 * _bytes(config) * config.model.heads * config.model.blocks + 1) * nodes**2
 
 
 def _distances(config: Config, nodes: int) -> float:
