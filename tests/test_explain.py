@@ -87,7 +87,7 @@ def test_attention_gives_what_the_last_block_reads(model: str) -> None:
         attention.out.weight.copy_(torch.eye(16))
         attention.out.bias.zero_()
     read, split = [], attention._split
-    attention._split = lambda z, nodes: (*split(z, nodes)[:2], torch.eye(8).expand(1, 2, 8, 8))
+    attention._split = lambda z, nodes: (*split(z, nodes)[:2], torch.eye(8).expand(2, 8, 8))
     attention.register_forward_hook(lambda module, given, out: read.append(out))
     classifier.predict()
     truth = read[0].view(8, 2, 8).mean(dim=1)[nodes]

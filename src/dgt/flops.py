@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-import dgt.nn.edges  # noqa: F401, as all of dgt.nn it names operators of torch.ops.dgt
+import dgt.baselines.distance_attention
+import dgt.nn.edges  # noqa: F401, these two name the operators of torch.ops.dgt
 
 Shape = tuple[int, ...]
 
@@ -74,5 +75,6 @@ _FORMULAS: dict[Any, Callable[..., int]] = {
     torch.ops.dgt.edge_aggregate: _edges,
     torch.ops.dgt.edge_additive: _edges,
     torch.ops.dgt.deformable_attention: _deformable_attention,
+    torch.ops.dgt.distance_attention: _attention,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,
 }

@@ -60,9 +60,9 @@ def _full_attention(config: Config, nodes: int) -> float:
     return 2 * _bytes(config) * config.model.heads * config.model.blocks * nodes**2
 
 
-def _biased_attention(config: Config, nodes: int) -> float:
-    """The bias, the weights and what their gradients take, and the distances."""
-    return (6 * _bytes(config) * config.model.heads * config.model.blocks + 1) * nodes**2
+def _hops(config: Config, nodes: int) -> float:
+    """All distances between nodes, and the rows of training and of validation nodes."""
+    return 3.0 * nodes**2
 
 
 def _distances(config: Config, nodes: int) -> float:
@@ -113,7 +113,7 @@ MODELS: dict[str, Model] = {
         _of(baselines.Graphormer, *_BLOCKS, "mlp_ratio"),
         ("x", "degrees", "distances"),
         BLOCKS | HEADS,
-        _biased_attention,
+        _hops,
     ),
     "gt-full": Model(
         _of(baselines.GTFull, *_BLOCKS, "laplacian_columns"),

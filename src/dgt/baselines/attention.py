@@ -3,8 +3,11 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dgt.baselines.distance_attention import distance_attention
 from dgt.nn.linear import Linear
-from dgt.nn.softmax import softmax
+
+Bias = tuple[Tensor, Tensor]
+"""The bias of each distance, of shape ``(M, values)``, and the distances, ``(nodes, N)``."""
 
 
 class FullAttention(nn.Module):
@@ -15,8 +18,8 @@ class FullAttention(nn.Module):
         \mathrm{softmax}_j \Big( \frac{(\mathbf{Q}_m \mathbf{z}_i)^\top \mathbf{K}_m \mathbf{z}_j}
         {\sqrt{C / M}} + b_{mij} \Big) \mathbf{V}_m \mathbf{z}_j \Big]
 
-    Without the bias :math:`b` this is PyTorch's fused ``scaled_dot_product_attention``, which keeps
-    no N x N matrix; it has no gradient for a bias.
+    Without the bias :math:`b` this is PyTorch's fused ``scaled_dot_product_attention``, with it
+    :func:`~dgt.baselines.distance_attention.distance_attention`; neither keeps an N x N matrix.
 
     Args:
         channels: Size C of each node's representation.
@@ -32,28 +35,27 @@ class FullAttention(nn.Module):
         self.key_value = Linear(channels, 2 * channels)
         self.out = Linear(channels, channels)
 
-    def forward(self, z: Tensor, nodes: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-        """What all nodes, or ``nodes``, read; ``bias`` has the shape ``(M, nodes, N)``."""
+    def forward(self, z: Tensor, nodes: Tensor | None = None, bias: Bias | None = None) -> Tensor:
+        """What all nodes, or ``nodes``, read."""
         query, key, value = self._split(z, nodes)
         if bias is None:
-            out = F.scaled_dot_product_attention(query, key, value)
+            out = F.scaled_dot_product_attention(query[None], key[None], value[None])[0]
         else:
-            out = _weights(query, key, bias) @ value
-        return self.out(out[0].transpose(0, 1).flatten(1))  # from (1, M, N, C / M)
+            out = distance_attention(query, key, value, *bias)
+        return self.out(out.transpose(0, 1).flatten(1))  # from (M, N, C / M)
 
-    def weights(self, z: Tensor, nodes: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    def weights(self, z: Tensor, nodes: Tensor | None = None, bias: Bias | None = None) -> Tensor:
         """The attention itself, of all nodes or of ``nodes``. Shape: ``(M, nodes, N)``."""
         query, key, _ = self._split(z, nodes)
-        return _weights(query, key, bias)[0]
+        scores = query / query.size(-1) ** 0.5 @ key.mT
+        if bias is not None:
+            table, distances = bias
+            scores += table[:, distances.long()]
+        return scores.softmax(-1)
 
     def _split(self, z: Tensor, nodes: Tensor | None) -> tuple[Tensor, ...]:
-        """Queries, keys and values, each of shape ``(1, M, nodes or N, C / M)``."""
+        """Queries, keys and values, each of shape ``(M, nodes or N, C / M)``."""
         query = self.queries(z if nodes is None else z[nodes])
         key, value = self.key_value(z).chunk(2, dim=1)
         shape = (-1, self.heads, query.size(1) // self.heads)
-        return tuple(t.reshape(shape).transpose(0, 1)[None] for t in (query, key, value))
-
-
-def _weights(query: Tensor, key: Tensor, bias: Tensor | None) -> Tensor:
-    scores = query / query.size(-1) ** 0.5 @ key.transpose(-1, -2)
-    return softmax(scores if bias is None else scores + bias)
+        return tuple(t.reshape(shape).transpose(0, 1) for t in (query, key, value))

@@ -1,18 +1,14 @@
 """Graphormer."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from numba import njit
 from torch import Tensor, nn
 
-from dgt import threads
 from dgt.baselines.transformer import Block
 from dgt.nn import edges
 from dgt.nn.dropout import Dropout
 from dgt.nn.linear import Linear
-from dgt.nn.memory import empty
 from dgt.nn.norm import NORMS
 from dgt.nn.sparse import SparseLinear
 
@@ -85,9 +81,9 @@ class Graphormer(nn.Module):
         """
         z = self._embedded(x, degrees)
         for block in self.blocks[:-1]:
-            z = block(z, None, _bias(self.bias, distances))
+            z = block(z, None, (self.bias, distances))
         rows = distances if nodes is None else distances[nodes]
-        return self.head(self.blocks[-1](z, nodes, _bias(self.bias, rows)))
+        return self.head(self.blocks[-1](z, nodes, (self.bias, rows)))
 
     @torch.no_grad()
     def attention(
@@ -99,67 +95,10 @@ class Graphormer(nn.Module):
         """
         z = self._embedded(x, degrees)
         for block in self.blocks[:-1]:
-            z = block(z, None, _bias(self.bias, distances))
+            z = block(z, None, (self.bias, distances))
         last = self.blocks[-1]
         rows = distances if nodes is None else distances[nodes]
-        return last.attention.weights(last.norm(z), nodes, _bias(self.bias, rows))
+        return last.attention.weights(last.norm(z), nodes, (self.bias, rows))
 
     def _embedded(self, x: Tensor, degrees: Tensor) -> Tensor:
         return self.embed(x) + edges.gather(self.centrality, degrees.clamp(max=MAX_DEGREE))
-
-
-@torch.library.custom_op("dgt::distance_bias", mutates_args=(), device_types="cpu")
-def _bias(table: Tensor, distances: Tensor) -> Tensor:
-    """The bias ``table[m, distances[i, j]]``. Shape: ``(M, N, N)``."""
-    out = empty((table.size(0), *distances.shape), table.dtype)
-    arrays = [t.detach().contiguous().numpy() for t in (table, distances, out)]
-    threads.run(_look_up, distances.size(0), *arrays)
-    return out
-
-
-@torch.library.custom_op("dgt::distance_bias_backward", mutates_args=(), device_types="cpu")
-def _bias_backward(grad: Tensor, distances: Tensor, values: int) -> Tensor:
-    sums = torch.zeros(distances.size(0), grad.size(0), values, dtype=grad.dtype)
-    arrays = [t.detach().contiguous().numpy() for t in (grad, distances, sums)]
-    threads.run(_add_up, distances.size(0), *arrays)
-    return sums.sum(0)
-
-
-@_bias.register_fake
-def _(table: Tensor, distances: Tensor) -> Tensor:
-    return table.new_empty(table.size(0), *distances.shape)
-
-
-@_bias_backward.register_fake
-def _(grad: Tensor, distances: Tensor, values: int) -> Tensor:
-    return grad.new_empty(grad.size(0), values)
-
-
-def _setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-    ctx.save_for_backward(inputs[1])
-    ctx.values = inputs[0].size(1)
-
-
-def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-    return _bias_backward(grad, *ctx.saved_tensors, ctx.values), None
-
-
-_bias.register_autograd(_autograd, setup_context=_setup_context)
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def _look_up(thread: int, threads: int, table: Any, distances: Any, out: Any) -> None:
-    M, Q, N = out.shape
-    for i in range(thread * Q // threads, (thread + 1) * Q // threads):
-        for m in range(M):
-            for j in range(N):
-                out[m, i, j] = table[m, distances[i, j]]
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def _add_up(thread: int, threads: int, grad: Any, distances: Any, sums: Any) -> None:
-    M, Q, N = grad.shape
-    for i in range(thread * Q // threads, (thread + 1) * Q // threads):
-        for m in range(M):
-            for j in range(N):
-                sums[i, m, distances[i, j]] += grad[m, i, j]

@@ -35,7 +35,7 @@ class SparseAttention(FullAttention):
     def _attend(self, z: Tensor, joined: Tensor) -> tuple[Tensor, Tensor]:
         """The weights, and the values of shape ``(N, M, C / M)``."""
         crow, col = joined.crow_indices(), joined.col_indices()
-        query, key, value = (t[0].transpose(0, 1) for t in self._split(z, None))
+        query, key, value = (t.transpose(0, 1) for t in self._split(z, None))
         scores = edges.products(crow, col, query / query.size(-1) ** 0.5, key)
         return edges.softmax(crow, scores), value
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from dgt.baselines.attention import FullAttention
+from dgt.baselines.attention import Bias, FullAttention
 from dgt.nn.dropout import Dropout
 from dgt.nn.linear import Linear
 from dgt.nn.norm import NORMS
@@ -40,7 +40,7 @@ class Block(nn.Module):
         )
         self.out = Linear(width, channels, bias=False)
 
-    def forward(self, z: Tensor, nodes: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+    def forward(self, z: Tensor, nodes: Tensor | None = None, bias: Bias | None = None) -> Tensor:
         """The representations of all nodes, or of ``nodes`` alone."""
         read = self.attention(self.norm(z), nodes, bias)
         z = self.dropout(read, plus=z if nodes is None else z[nodes])
