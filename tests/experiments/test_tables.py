@@ -116,6 +116,13 @@ def test_flops_from_sizes_alone() -> None:
         assert efficiency.from_sizes(config, sizes) == counted
 
 
+@pytest.mark.parametrize("dataset", efficiency.LARGE)
+@pytest.mark.parametrize("model", ["dgt", "dgt-light"])
+def test_presets_of_large_graphs_take_no_more_flops_than_the_paper(dataset, model) -> None:
+    count = efficiency.from_sizes(found(dataset, model), efficiency.LARGE[dataset])
+    assert count / 1e9 <= FLOPS[dataset, model]
+
+
 @pytest.fixture
 def graph() -> Data:
     """A small graph with ten splits."""
