@@ -71,6 +71,9 @@ def test_heads_are_summed() -> None:
     y = torch.tensor([1, 0, 1, 1])
     share = same_label_share(weights, torch.tensor([2, 0]), y)
     torch.testing.assert_close(share, torch.tensor([6 / 8, 0]).double())
+    nodes = torch.tensor([3, 1])
+    share = same_label_share(weights, nodes, y, itself=False)  # 3 reads 0, 1; 1 reads itself alone
+    torch.testing.assert_close(share, torch.tensor([1 / 3, torch.nan]).double(), equal_nan=True)
 
 
 TRANSFORMERS = ("transformer", "graphormer", "gt-full", "gt-sparse")

@@ -220,18 +220,22 @@ class NodeClassifier:
         names = [self.facts_.class_names[c] for c in classes]
         return explain(weights[0], query, top, graph, ids, names)
 
-    def same_label_share(self, mask: Tensor, data: Data | None = None) -> float:
+    def same_label_share(
+        self, mask: Tensor, data: Data | None = None, *, itself: bool = True
+    ) -> float:
         """The mean, over the nodes of a mask, of the part of a node's attention that is on nodes
         with its label.
 
         Args:
             mask: Labelled nodes, bool [N].
             data: As in :meth:`predict_proba`.
+            itself: Whether a node's attention on itself counts. If not, nodes that read nothing
+                else are left out of the mean.
         """
         graph, steps = self._prepared(data)
         nodes = mask.nonzero().squeeze(1)
         weights = self._key_weights(graph, steps, nodes)
-        return float(same_label_share(weights, nodes, graph.y).mean())
+        return float(same_label_share(weights, nodes, graph.y, itself=itself).nanmean())
 
     def multiply_adds(self, data: Data | None = None) -> int:
         """The multiply-adds of one forward pass over a graph, the paper's FLOPs.

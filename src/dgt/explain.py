@@ -75,15 +75,18 @@ def key_weights(
     return weights / weights.sum(dim=1, keepdim=True)
 
 
-def same_label_share(weights: Tensor, nodes: Tensor, y: Tensor) -> Tensor:
+def same_label_share(weights: Tensor, nodes: Tensor, y: Tensor, *, itself: bool = True) -> Tensor:
     r"""The part of each query's attention on nodes with its label,
 
     .. math::
         \sum_{i: y_i = y_q} w_i / \sum_i w_i
 
-    of the ``weights`` of :func:`key_weights`. Shape: ``(Q,)``.
+    of the ``weights`` of :func:`key_weights`. Without ``itself``, of its attention on other nodes;
+    not a number if there is none. Shape: ``(Q,)``.
     """
-    return (weights * (y[nodes, None] == y)).sum(dim=1)
+    if not itself:
+        weights = weights.scatter(1, nodes[:, None], 0.0)
+    return (weights * (y[nodes, None] == y)).sum(dim=1) / weights.sum(dim=1)
 
 
 def explain(

@@ -180,11 +180,14 @@ def test_attention(tiny: list[Run], graph: Data, tmp_path: Path) -> None:
     found = rows(tmp_path, "attention")
     for model in ("graphormer", "dgt"):
         config = next(run.config for run in tiny if run.config.model.model == model)
-        shares = []
+        shares, others = [], []
         for split in range(2):
             classifier = NodeClassifier(config.replace(split=split)).fit(graph)
-            shares.append(classifier.same_label_share(graph.val_mask[:, split]))
+            mask = graph.val_mask[:, split]
+            shares.append(classifier.same_label_share(mask))
+            others.append(classifier.same_label_share(mask, itself=False))
         assert found[model]["share"] == pytest.approx(sum(shares) / 2)
+        assert found[model]["others"] == pytest.approx(sum(others) / 2)
         assert found[model]["query_keys"] <= 20
     assert found["dgt"]["query"] == found["graphormer"]["query"]
     for kind in ("png", "pdf"):

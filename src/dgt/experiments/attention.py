@@ -28,7 +28,8 @@ TOP = 20
 TITLE = "Attention on nodes with the query's label, on Chameleon"
 NOTES = (
     "Share: the part of a node's attention that is on nodes with its label, in per cent; its mean "
-    "over all validation nodes, with the 95% confidence interval over runs.",
+    "over all validation nodes, with the 95% confidence interval over runs. Others: the same "
+    "of its attention on other nodes, without what is on itself.",
     "Query: the share of the node in the figure, in the first run; its keys: how many of its first "
     f"{TOP}, or of all that it has, have its label. The paper's query is a node of its own.",
 )
@@ -55,13 +56,14 @@ def measure(run: Run, classifier: NodeClassifier) -> dict[str, Any]:
     data, _ = choose(load(run.dataset, "published"), "published", run.config.train.split_index)
     return {
         "share": classifier.same_label_share(data.val_mask),
+        "others": classifier.same_label_share(data.val_mask, itself=False),
         "query": asdict(classifier.explain(query_node(data), TOP)),
     }
 
 
 def lay_out(lines: list[Line]) -> Sheet:
     numbers = [_numbers(line) for line in lines]
-    columns = ("model", "share", "runs", "query", "its keys", "paper's query")
+    columns = ("model", "share", "others", "runs", "query", "its keys", "paper's query")
     return Sheet(TITLE, columns, [_text(row) for row in numbers], NOTES, numbers, labels=1)
 
 
@@ -87,6 +89,8 @@ def _numbers(line: Line) -> dict[str, Any]:
         "runs": len(measured),
         "share": None,
         "share_ci95": None,
+        "others": None,
+        "others_ci95": None,
         "query": None,
         "query_share": None,
         "query_same_label": None,
@@ -95,10 +99,13 @@ def _numbers(line: Line) -> dict[str, Any]:
     }
     if measured:
         share = summarize([m["share"] for m in measured])
+        others = summarize([m["others"] for m in measured])
         query = measured[0]["query"]
         row |= {
             "share": share["mean"],
             "share_ci95": share["ci95"],
+            "others": others["mean"],
+            "others_ci95": others["ci95"],
             "query": query["id"],
             "query_share": query["same_label"],
             "query_same_label": sum(key["label"] == query["label"] for key in query["keys"]),
@@ -108,11 +115,15 @@ def _numbers(line: Line) -> dict[str, Any]:
 
 
 def _text(row: dict[str, Any]) -> tuple[str, ...]:
-    ci95 = row["share_ci95"]
+    def per_cent(name: str) -> str:
+        mean, ci95 = row[name], row[f"{name}_ci95"]
+        return interval(mean and 100 * mean, ci95 and 100 * ci95)
+
     whole = row["runs"] == row["asked"]
     return (
         row["model"],
-        interval(row["share"] and 100 * row["share"], ci95 and 100 * ci95),
+        per_cent("share"),
+        per_cent("others"),
         str(row["runs"]) if whole else f"{row['runs']}/{row['asked']}",
         NOTHING if row["query"] is None else f"{100 * row['query_share']:.0f}",
         NOTHING if row["query"] is None else f"{row['query_same_label']} of {row['query_keys']}",
