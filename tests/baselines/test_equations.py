@@ -17,7 +17,6 @@ from torch_geometric.nn import (
 from torch_geometric.utils import to_undirected
 
 from dgt import baselines
-from dgt.baselines import distance_attention
 from dgt.baselines.gat import GATLayer
 from dgt.baselines.gatv2 import GATv2Layer
 from dgt.baselines.gcn import GCNLayer
@@ -198,26 +197,6 @@ def test_graphormer(data):
     torch.testing.assert_close(model(**given), expected, rtol=1e-4, atol=1e-5)
     nodes = torch.tensor([3, 1])
     torch.testing.assert_close(model.attention(**given, nodes=nodes).sum(-1), torch.ones(2, 2))
-
-
-def test_attention_with_a_bias_for_each_distance(monkeypatch):
-    """In tiles of 3 queries, the last one smaller, it is the plain formula, gradients too."""
-    monkeypatch.setattr(distance_attention, "TILE", 2 * 3 * N)
-    query, key, value = (torch.randn(2, n, 8, requires_grad=True) for n in (7, N, N))
-    bias = torch.randn(2, 5, requires_grad=True)
-    distances = torch.randint(5, (7, N), dtype=torch.uint8)
-    weights = (query @ key.mT / 8**0.5 + bias[:, distances.long()]).softmax(-1)
-    expected = weights @ value
-    out = distance_attention.distance_attention(query, key, value, bias, distances)
-    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-5)
-    wanted = (query, key, value, bias)
-    along = torch.randn_like(out)
-    for fast, plain in zip(
-        torch.autograd.grad(out, wanted, along),
-        torch.autograd.grad(expected, wanted, along),
-        strict=True,
-    ):
-        torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-5)
 
 
 @torch.no_grad()
