@@ -35,10 +35,12 @@ class DeformableConvolution(nn.Module):
     length 1. The result is scaled to length 1.
     """
 
-    def __init__(self, in_channels: int, channels: int) -> None:
+    def __init__(self, in_channels: int, channels: int, *, input_dropout: float = 0.0) -> None:
         super().__init__()
         # The places, and the first layer of the deformations.
-        self.project = SparseLinear(in_channels, PLACE - 1 + channels, bias=False)
+        self.project = SparseLinear(
+            in_channels, PLACE - 1 + channels, dropout=input_dropout, bias=False
+        )
         self.deform_bias = nn.Parameter(torch.zeros(channels))
         self.deform_out = Linear(channels, KERNELS * PLACE)
         self.kernels = nn.Parameter(torch.eye(PLACE)[:KERNELS])
@@ -77,10 +79,11 @@ class Block(nn.Module):
         \mathbf{y}^{(l)}_v
     """
 
-    def __init__(self, in_channels: int, channels: int) -> None:
+    def __init__(self, in_channels: int, channels: int, *, input_dropout: float = 0.0) -> None:
         super().__init__()
         self.convolutions: Sequence[DeformableConvolution] = nn.ModuleList(  # type: ignore[assignment]
-            DeformableConvolution(in_channels, channels) for _ in range(SMOOTHINGS + 2)
+            DeformableConvolution(in_channels, channels, input_dropout=input_dropout)
+            for _ in range(SMOOTHINGS + 2)
         )
         self.z = nn.Parameter(torch.ones(channels))
 
@@ -136,7 +139,7 @@ class DeformableGCN(nn.Module):
         self.dropout = dropout
         self.embed = SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
         self.blocks: Sequence[Block] = nn.ModuleList(  # type: ignore[assignment]
-            Block(in_channels, hidden_channels) for _ in range(blocks)
+            Block(in_channels, hidden_channels, input_dropout=input_dropout) for _ in range(blocks)
         )
         self.out = Linear(hidden_channels, out_channels)
 
