@@ -404,8 +404,9 @@ def read_preset(graph: str, model: str) -> dict[str, Any]:
     """The tables of the settings found for a benchmark and a model."""
     files = presets()
     if f"{graph}-{model}" not in files:
+        near = [name for name in files if name.startswith(f"{graph}-")] or files
         raise InputError(
-            f"preset: there is none for {model} on {graph}; there are {', '.join(files)}"
+            f"preset: there is none for {model} on {graph}; there are {', '.join(near)}"
         )
     return read_toml(files[f"{graph}-{model}"])
 
