@@ -261,29 +261,19 @@ def test_geom_gcn(data):
 @torch.no_grad()
 def test_deformable_gcn(data):
     given = inputs(data, "deformable-gcn", neighbors=4)
-    model = baselines.DeformableGCN(12, 8, 3)
+    model = baselines.DeformableGCN(12, 8, 3, blocks=2)
     for weight in model.parameters():
         weight.add_(0.3 * torch.randn_like(weight))
     A = adjacency(data)
     mean = A / A.sum(1, keepdim=True).clamp(min=1)
-    h = torch.relu(model.embed(data.x))
-    e, each = data.x, []
-    for l, convolution in enumerate(model.blocks[0].convolutions):
-        if l == 6:
-            e, neighbors = data.x, [(A + torch.eye(N))[v].nonzero()[:, 0] for v in range(N)]
-        else:
-            e = mean @ e if l else e
-            apart = torch.cdist(e.double(), e.double())
-            neighbors = [apart[v].argsort()[:4] for v in range(N)]
-            found = given["smoothed_neighbors"][l]
-            assert all(set(found[v].tolist()) == set(neighbors[v].tolist()) for v in range(N))
-        W_phi, W_hidden = convolution.project.weight[:, :3], convolution.project.weight[:, 3:]
-        phi = e @ W_phi
-        hidden = torch.relu(e @ W_hidden + convolution.deform_bias)
+
+    def convolve(convolution, h, e, W_projected, neighbors):
+        phi, hidden = (e @ W_projected).split([3, 8], dim=1)
+        hidden = torch.relu(hidden + convolution.deform_bias)
         deformation = convolution.deform_out(hidden).view(N, 4, 4)
         kernels = F.normalize(convolution.kernels, dim=1) + deformation
-        W = convolution.values.weight.view(4, 8, 8)
-        y = torch.zeros(N, 8)
+        W = convolution.values.weight.view(4, -1, 8)
+        y = torch.zeros(N, W.size(1))
         for v in range(N):
             r = torch.zeros(len(neighbors[v]), 4)
             for n, u in enumerate(neighbors[v]):
@@ -294,8 +284,40 @@ def test_deformable_gcn(data):
             a = (r @ kernels[v].t()).softmax(0)
             for k in range(4):
                 y[v] += W[k] @ (a[:, k] @ h[neighbors[v]])
-        each.append(F.normalize(y + convolution.bias, dim=1))
-    stacked = torch.stack(each)
-    share = (stacked @ model.blocks[0].z).softmax(0)
-    expected = model.out(torch.relu(h + (share[..., None] * stacked).sum(0)))
+        return F.normalize(y + convolution.bias, dim=1)
+
+    def apply(block, h):
+        e, each = data.x, []
+        weights = block.project.weight.split(11, dim=1)
+        for l, (convolution, W_projected) in enumerate(
+            zip(block.convolutions, weights, strict=True)
+        ):
+            if l == 0:
+                neighbors = [(A + torch.eye(N))[v].nonzero()[:, 0] for v in range(N)]
+            else:
+                e = mean @ e if l > 1 else e
+                apart = torch.cdist(e.double(), e.double())
+                neighbors = [apart[v].argsort()[:4] for v in range(N)]
+                found = given["smoothed_neighbors"][l - 1]
+                assert all(set(found[v].tolist()) == set(neighbors[v].tolist()) for v in range(N))
+            each.append(convolve(convolution, h, e, W_projected, neighbors))
+        stacked = torch.stack(each)
+        share = (stacked @ block.z).softmax(0)
+        return (share[..., None] * stacked).sum(0)
+
+    h = torch.relu(model.embed(data.x))
+    h = torch.relu(h + apply(model.blocks[0], h))
+    expected = apply(model.blocks[1], h)
     torch.testing.assert_close(model(**given), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_of_deformable_gcn_do_not_blow_up_where_nodes_are_at_one_place(data):
+    gradients = []
+    for precision in ("single", "double"):
+        torch.manual_seed(0)
+        model = baselines.DeformableGCN(12, 8, 3)
+        given = inputs(data, "deformable-gcn", neighbors=4, precision=precision)
+        model = model.double() if precision == "double" else model
+        F.cross_entropy(model(**given), data.y).backward()
+        gradients.append(model.blocks[0].project.weight.grad.float())
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-6)

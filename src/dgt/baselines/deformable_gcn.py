@@ -17,6 +17,8 @@ SMOOTHINGS = 5
 KERNELS = 4
 PLACE = 4
 """Size of a relation vector, the entry for the node itself included."""
+NEAR = 1e-6
+"""Distance below which nodes are at one place."""
 
 
 class DeformableConvolution(nn.Module):
@@ -35,36 +37,37 @@ class DeformableConvolution(nn.Module):
     length 1. The result is scaled to length 1.
     """
 
-    def __init__(self, in_channels: int, channels: int, *, input_dropout: float = 0.0) -> None:
+    def __init__(self, channels: int, out_channels: int) -> None:
         super().__init__()
-        # The places, and the first layer of the deformations.
-        self.project = SparseLinear(
-            in_channels, PLACE - 1 + channels, dropout=input_dropout, bias=False
-        )
         self.deform_bias = nn.Parameter(torch.zeros(channels))
         self.deform_out = Linear(channels, KERNELS * PLACE)
         self.kernels = nn.Parameter(torch.eye(PLACE)[:KERNELS])
-        self.values = Linear(channels, KERNELS * channels, bias=False)
-        self.bias = nn.Parameter(torch.zeros(channels))
+        self.values = Linear(channels, KERNELS * out_channels, bias=False)
+        self.bias = nn.Parameter(torch.zeros(out_channels))
 
-    def forward(
-        self, h: Tensor, x: Tensor, smooth: int, mean: Tensor, crow: Tensor, col: Tensor
-    ) -> Tensor:
+    def forward(self, h: Tensor, projected: Tensor, crow: Tensor, col: Tensor) -> Tensor:
+        """
+        Args:
+            h: What is convolved. Shape: ``(N, C)``.
+            projected: The places of the nodes and, beside them, the first layer of their
+                deformations. Shape: ``(N, 3 + C)``.
+            crow: The graph, sparse (CSR), int64. Shape: ``(N + 1,)``.
+            col: Shape: ``(E,)``.
+        """
         N = h.size(0)
-        projected = self.project(x)
-        # Means of the features and then a linear layer are a linear layer and then means.
-        for _ in range(smooth):
-            projected = matmul(mean, projected)
         places, hidden = projected[:, : PLACE - 1], projected[:, PLACE - 1 :]
         deformation = self.deform_out(torch.relu(hidden + self.deform_bias)).view(N, KERNELS, PLACE)
         kernels = F.normalize(self.kernels, dim=1) + deformation  # (N, K, P)
 
         row = torch.arange(N).repeat_interleave(crow.diff(), output_size=len(col))
         relation = edges.gather(places, col) - edges.gather(places, row)
-        relation = F.normalize(relation, dim=1, eps=1e-8)
+        # Nodes at one place, as each is with itself, have no direction, and no gradient for one.
+        apart = relation.norm(dim=1, keepdim=True)
+        relation = relation / apart.masked_fill(apart < NEAR, torch.inf)
         relation = torch.cat([relation, (row == col).to(relation.dtype)[:, None]], dim=1)  # (E, P)
-        each = edges.gather(kernels.flatten(1), row).view(-1, KERNELS, PLACE)
-        attention = edges.softmax(crow, (each * relation[:, None]).sum(dim=2))  # (E, K)
+        each = relation[:, None].expand(-1, KERNELS, -1)
+        scores = edges.products(crow, torch.arange(len(col)), kernels, each)
+        attention = edges.softmax(crow, scores)  # (E, K)
 
         values = self.values(h).view(N, KERNELS, -1)
         y = edges.total(edges.aggregate(crow, col, attention, values), 1) + self.bias
@@ -79,28 +82,35 @@ class Block(nn.Module):
         \mathbf{y}^{(l)}_v
     """
 
-    def __init__(self, in_channels: int, channels: int, *, input_dropout: float = 0.0) -> None:
+    def __init__(
+        self, in_channels: int, channels: int, out_channels: int, *, input_dropout: float = 0.0
+    ) -> None:
         super().__init__()
-        self.convolutions: Sequence[DeformableConvolution] = nn.ModuleList(  # type: ignore[assignment]
-            DeformableConvolution(in_channels, channels, input_dropout=input_dropout)
-            for _ in range(SMOOTHINGS + 2)
+        # For each graph the places, and the first layer of the deformations.
+        self.width = PLACE - 1 + channels
+        self.project = SparseLinear(
+            in_channels, (SMOOTHINGS + 2) * self.width, dropout=input_dropout, bias=False
         )
-        self.z = nn.Parameter(torch.ones(channels))
+        self.convolutions: Sequence[DeformableConvolution] = nn.ModuleList(  # type: ignore[assignment]
+            DeformableConvolution(channels, out_channels) for _ in range(SMOOTHINGS + 2)
+        )
+        self.z = nn.Parameter(torch.ones(out_channels))
 
     def forward(
         self, h: Tensor, x: Tensor, mean: Tensor, graphs: Sequence[tuple[Tensor, Tensor]]
     ) -> Tensor:
-        each = torch.stack(
-            [
-                # The graph itself, which is last, takes the features as they are.
-                convolution(h, x, l if l <= SMOOTHINGS else 0, mean, *graph)
-                for l, (convolution, graph) in enumerate(
-                    zip(self.convolutions, graphs, strict=True)
-                )
-            ]
-        )  # (graphs, N, C)
-        share = softmax((each * self.z).sum(dim=2).t().contiguous()).t()  # (graphs, N)
-        return edges.total(share[..., None] * each, 0)
+        # Means of the features and then a linear layer are a linear layer and then means: one more
+        # for each graph but the first, the graph itself, and the second.
+        projected = self.project(x)
+        each = []
+        for l, (convolution, graph) in enumerate(zip(self.convolutions, graphs, strict=True)):
+            if l >= 2:
+                projected = matmul(mean, projected)
+            each.append(convolution(h, projected[:, : self.width], *graph))
+            projected = projected[:, self.width :]
+        y = torch.stack(each)  # (graphs, N, C)
+        share = softmax((y * self.z).sum(dim=2).t().contiguous()).t()  # (graphs, N)
+        return edges.total(share[..., None] * y, 0)
 
 
 class DeformableGCN(nn.Module):
@@ -113,8 +123,10 @@ class DeformableGCN(nn.Module):
         \mathbf{h}^{(0)} = \mathrm{ReLU}(\mathbf{W} \mathbf{x}), \qquad
         \mathbf{h}^{(b)} = \mathrm{ReLU}(\mathbf{h}^{(b-1)} + \mathrm{Block}(\mathbf{h}^{(b-1)}))
 
-    Settled here: 4 kernels in 4 dimensions; a linear layer after the last block makes the logits;
-    no losses besides the cross entropy.
+    The last block alone makes the logits, with a channel for each class: as all that a block gives
+    they are of length 1 at most, which keeps the model from being sure of what it has seen.
+
+    Settled here: 4 kernels in 4 dimensions; no losses besides the cross entropy.
 
     Args:
         in_channels: Number of features.
@@ -139,9 +151,9 @@ class DeformableGCN(nn.Module):
         self.dropout = dropout
         self.embed = SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
         self.blocks: Sequence[Block] = nn.ModuleList(  # type: ignore[assignment]
-            Block(in_channels, hidden_channels, input_dropout=input_dropout) for _ in range(blocks)
+            Block(in_channels, hidden_channels, channels, input_dropout=input_dropout)
+            for channels in [hidden_channels] * (blocks - 1) + [out_channels]
         )
-        self.out = Linear(hidden_channels, out_channels)
 
     def forward(
         self,
@@ -163,11 +175,11 @@ class DeformableGCN(nn.Module):
         """
         _, N, k = smoothed_neighbors.shape
         each = torch.arange(N + 1) * k
-        graphs = [(each, latent.flatten()) for latent in smoothed_neighbors]
-        graphs.append((joined.crow_indices(), joined.col_indices()))
+        graphs = [(joined.crow_indices(), joined.col_indices())]
+        graphs += [(each, latent.flatten()) for latent in smoothed_neighbors]
         h = torch.relu(self.embed(x))
         for block in self.blocks:
             h = drop(h, self.dropout, self.training)
-            h = torch.relu(h + block(h, x, mean, graphs))
-        h = h if nodes is None else h[nodes]
-        return self.out(drop(h, self.dropout, self.training))
+            y = block(h, x, mean, graphs)
+            h = torch.relu(h + y) if block is not self.blocks[-1] else y
+        return h if nodes is None else h[nodes]
