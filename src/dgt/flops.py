@@ -74,6 +74,7 @@ _FORMULAS: dict[Any, Callable[..., int]] = {
     torch.ops.dgt.edge_products: _edges,
     torch.ops.dgt.edge_aggregate: _edges,
     torch.ops.dgt.edge_additive: _edges,
+    torch.ops.dgt.edge_directional: _edges,
     torch.ops.dgt.deformable_attention: _deformable_attention,
     torch.ops.dgt.distance_attention: _attention,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,

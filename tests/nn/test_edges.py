@@ -71,6 +71,21 @@ def test_scores_and_softmax(
     agree(edges.softmax(crow, fast), dense[mask[1:]], leaves)
 
 
+def test_directions(graph: tuple[Tensor, Tensor, Tensor]) -> None:
+    crow, col, mask = graph
+    places, kernels = random(N, C), random(N, H, C + 1)
+    row, col = mask.nonzero(as_tuple=True)
+    assert (row == col).any()
+    with torch.no_grad():
+        places[row[0]] = places[col[0]]
+    steps = places[col] - places[row]
+    apart = steps.norm(dim=1, keepdim=True)
+    itself = (row == col).double()[:, None]
+    relation = torch.cat([steps / apart.masked_fill(apart == 0, torch.inf), itself], dim=1)
+    plain = (kernels[row] * relation[:, None]).sum(-1)
+    agree(edges.directional(crow, col, places, kernels, 1e-9), plain, [places, kernels])
+
+
 def test_gather() -> None:
     rows, index = random(N, C), torch.tensor([3, 0, 3, 6])
     agree(edges.gather(rows, index), rows[index], [rows])

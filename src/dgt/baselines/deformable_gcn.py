@@ -18,7 +18,7 @@ KERNELS = 4
 PLACE = 4
 """Size of a relation vector, the entry for the node itself included."""
 NEAR = 1e-6
-"""Distance below which nodes are at one place."""
+"""Distance below which nodes are at one place, as each is with itself."""
 
 
 class DeformableConvolution(nn.Module):
@@ -59,16 +59,8 @@ class DeformableConvolution(nn.Module):
         deformation = self.deform_out(torch.relu(hidden + self.deform_bias)).view(N, KERNELS, PLACE)
         kernels = F.normalize(self.kernels, dim=1) + deformation  # (N, K, P)
 
-        row = torch.arange(N).repeat_interleave(crow.diff(), output_size=len(col))
-        relation = edges.gather(places, col) - edges.gather(places, row)
-        # Nodes at one place, as each is with itself, have no direction, and no gradient for one.
-        apart = relation.norm(dim=1, keepdim=True)
-        relation = relation / apart.masked_fill(apart < NEAR, torch.inf)
-        relation = torch.cat([relation, (row == col).to(relation.dtype)[:, None]], dim=1)  # (E, P)
-        each = relation[:, None].expand(-1, KERNELS, -1)
-        scores = edges.products(crow, torch.arange(len(col)), kernels, each)
+        scores = edges.directional(crow, col, places, kernels, NEAR)
         attention = edges.softmax(crow, scores)  # (E, K)
-
         values = self.values(h).view(N, KERNELS, -1)
         y = edges.total(edges.aggregate(crow, col, attention, values), 1) + self.bias
         return F.normalize(y, dim=1, eps=1e-8)

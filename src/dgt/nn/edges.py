@@ -56,6 +56,14 @@ def additive(
     return _additive(crow, col, targets, sources, a, slope)
 
 
+def directional(crow: Tensor, col: Tensor, places: Tensor, kernels: Tensor, near: float) -> Tensor:
+    r"""The scores :math:`\mathbf{k}_{ih}^\top \mathbf{r}_{ij}` of every edge, shape ``(E, H)``, of
+    places ``(N, C)`` and kernels ``(N, H, C + 1)``, where :math:`\mathbf{r}_{ij} = [(\mathbf{p}_j -
+    \mathbf{p}_i) / \|\mathbf{p}_j - \mathbf{p}_i\| \,\|\, \mathbb{1}[i = j]]`. Places that are
+    nearer than ``near`` count as one, without a direction or a gradient for it."""
+    return _directional(crow, col, places, kernels, near)
+
+
 def softmax(crow: Tensor, scores: Tensor) -> Tensor:
     """The softmax of scores ``(E, H)`` over the edges of each node."""
     return _softmax(crow, scores)
@@ -232,6 +240,54 @@ def _additive_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 _additive.register_autograd(_additive_gradient, setup_context=_additive_context)
 
 
+# Scores by directions.
+
+
+@torch.library.custom_op("dgt::edge_directional", mutates_args=(), device_types="cpu")
+def _directional(crow: Tensor, col: Tensor, places: Tensor, kernels: Tensor, near: float) -> Tensor:
+    out = empty((col.numel(), kernels.size(1)), kernels.dtype)
+    _run(_direct, crow, *_arrays(crow, col, places, kernels, out), near)
+    return out
+
+
+@_directional.register_fake
+def _(crow: Tensor, col: Tensor, places: Tensor, kernels: Tensor, near: float) -> Tensor:
+    return kernels.new_empty(col.numel(), kernels.size(1))
+
+
+@torch.library.custom_op("dgt::edge_directional_backward", mutates_args=(), device_types="cpu")
+def _directional_backward(
+    grad: Tensor, crow: Tensor, col: Tensor, places: Tensor, kernels: Tensor, near: float
+) -> tuple[Tensor, Tensor]:
+    grad_places, grad_kernels = (empty(tuple(t.shape), t.dtype) for t in (places, kernels))
+    # By edges' steps from one place to the other; the sources' side of them is summed below.
+    steps = empty((col.numel(), places.size(1)), places.dtype)
+    arrays = _arrays(grad, crow, col, places, kernels, grad_places, grad_kernels, steps)
+    _run(_direct_gradient, crow, *arrays, near)
+    ones = torch.ones_like(places)[..., None]
+    arriving = _summed(_outgoing(crow, col, len(places)), steps, ones)
+    return grad_places + arriving[..., 0], grad_kernels
+
+
+@_directional_backward.register_fake
+def _(
+    grad: Tensor, crow: Tensor, col: Tensor, places: Tensor, kernels: Tensor, near: float
+) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(places), torch.empty_like(kernels)
+
+
+def _directional_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    *tensors, ctx.near = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _directional_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    return None, None, *_directional_backward(grad, *ctx.saved_tensors, ctx.near), None
+
+
+_directional.register_autograd(_directional_gradient, setup_context=_directional_context)
+
+
 # Softmax.
 
 
@@ -355,6 +411,73 @@ def _leaky_gradient(
                     out[i, h, c] += g * a[h, c] * s
                     if of_a.size:
                         of_a[i, h, c] += g * z * s
+
+
+@njit(**FAST)
+def _direction(places: Any, i: int, j: int, near: float, u: Any) -> Any:
+    """Writes the direction from i to j into u, and gives their distance, or 0 if they are near."""
+    squares = u.dtype.type(0)
+    for c in range(len(u)):
+        u[c] = places[j, c] - places[i, c]
+        squares += u[c] * u[c]
+    apart = np.sqrt(squares)
+    if apart < near:
+        u[:] = 0
+        return u.dtype.type(0)
+    u /= apart
+    return apart
+
+
+@njit(**FAST)
+def _direct(
+    thread: int, threads: int, crow: Any, col: Any, places: Any, kernels: Any, out: Any, near: float
+) -> None:
+    N, C = places.shape
+    H = kernels.shape[1]
+    u = np.empty(C, places.dtype)
+    for i in range(thread * N // threads, (thread + 1) * N // threads):
+        for e in range(crow[i], crow[i + 1]):
+            j = col[e]
+            _direction(places, i, j, near, u)
+            for h in range(H):
+                total = kernels[i, h, C] if i == j else out.dtype.type(0)
+                for c in range(C):
+                    total += kernels[i, h, c] * u[c]
+                out[e, h] = total
+
+
+@njit(**FAST)
+def _direct_gradient(
+    thread: int, threads: int, grad: Any, crow: Any, col: Any, places: Any, kernels: Any,
+    grad_places: Any, grad_kernels: Any, steps: Any, near: float,
+) -> None:  # fmt: skip
+    N, C = places.shape
+    H = kernels.shape[1]
+    u = np.empty(C, places.dtype)
+    for i in range(thread * N // threads, (thread + 1) * N // threads):
+        grad_places[i] = 0
+        grad_kernels[i] = 0
+        for e in range(crow[i], crow[i + 1]):
+            j = col[e]
+            apart = _direction(places, i, j, near, u)
+            steps[e] = 0
+            for h in range(H):
+                g = grad[e, h]
+                if i == j:
+                    grad_kernels[i, h, C] += g
+                for c in range(C):
+                    grad_kernels[i, h, c] += g * u[c]
+                    steps[e, c] += g * kernels[i, h, c]
+            if apart == 0:
+                steps[e] = 0
+                continue
+            # What is along the direction does not change it.
+            along = u.dtype.type(0)
+            for c in range(C):
+                along += steps[e, c] * u[c]
+            for c in range(C):
+                steps[e, c] = (steps[e, c] - along * u[c]) / apart
+                grad_places[i, c] -= steps[e, c]
 
 
 @njit(**FAST)
