@@ -55,7 +55,7 @@ class DeformableConvolution(nn.Module):
             col: Shape: ``(E,)``.
         """
         N = h.size(0)
-        places, hidden = projected[:, : PLACE - 1], projected[:, PLACE - 1 :]
+        places, hidden = projected.split([PLACE - 1, projected.size(1) - PLACE + 1], dim=1)
         deformation = self.deform_out(torch.relu(hidden + self.deform_bias)).view(N, KERNELS, PLACE)
         kernels = F.normalize(self.kernels, dim=1) + deformation  # (N, K, P)
 
@@ -98,8 +98,8 @@ class Block(nn.Module):
         for l, (convolution, graph) in enumerate(zip(self.convolutions, graphs, strict=True)):
             if l >= 2:
                 projected = matmul(mean, projected)
-            each.append(convolution(h, projected[:, : self.width], *graph))
-            projected = projected[:, self.width :]
+            own, projected = projected.split([self.width, projected.size(1) - self.width], dim=1)
+            each.append(convolution(h, own, *graph))
         y = torch.stack(each)  # (graphs, N, C)
         share = softmax((y * self.z).sum(dim=2).t().contiguous()).t()  # (graphs, N)
         return edges.total(share[..., None] * y, 0)
