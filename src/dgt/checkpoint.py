@@ -8,11 +8,11 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as serialize
 from torch import Tensor, nn
 
 from dgt.errors import InputError
-from dgt.files import write_atomically
+from dgt.files import write_bytes
 
 
 @dataclass
@@ -62,7 +62,8 @@ def save(
         "random": torch.get_rng_state(),
     }
     metadata = {"progress": json.dumps(asdict(progress))}
-    write_atomically(path, lambda beside: save_file(tensors, beside, metadata))
+    # Not save_file, which a crash would make leave a temporary file of its own behind.
+    write_bytes(path, serialize(tensors, metadata))
 
 
 def read(path: Path, inputs: str) -> tuple[Progress, dict[str, Tensor]]:

@@ -48,13 +48,18 @@ def write_atomically(path: Path | str, write: Callable[[Path], None]) -> None:
         _sync(target.parent)
 
 
-def write_text(path: Path | str, text: str) -> None:
-    """Writes :obj:`text` as UTF-8, atomically."""
+def write_bytes(path: Path | str, content: bytes) -> None:
+    """Writes :obj:`content`, atomically."""
 
     def write(beside: Path) -> None:
-        beside.write_bytes(text.encode())
+        beside.write_bytes(content)
 
     write_atomically(path, write)
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Writes :obj:`text` as UTF-8, atomically."""
+    write_bytes(path, text.encode())
 
 
 def _sync(path: Path) -> None:
