@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from dgt.errors import InputError
 from dgt.explain import Explanation
-from dgt.files import write_atomically
+from dgt.files import write_bytes
 
 SUFFIXES = (".png", ".pdf")
 SAME, OTHER, UNKNOWN = "tab:red", "tab:blue", "white"
@@ -32,11 +32,7 @@ def save(figure: Figure, path: Path) -> None:
     buffer = io.BytesIO()
     date = {"CreationDate": None} if kind == "pdf" else None
     figure.savefig(buffer, format=kind, dpi=200, bbox_inches="tight", metadata=date)
-    write_atomically(path, lambda beside: _write(beside, buffer.getvalue()))
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
+    write_bytes(path, buffer.getvalue())
 
 
 def attention(panels: Mapping[str, Explanation]) -> Figure:
