@@ -20,7 +20,12 @@ from dgt.datasets import load
 from dgt.datasets.large import ARXIV, REDDIT, TWITCH, _read_splits
 from dgt.datasets.published import BENCHMARKS
 from dgt.errors import InputError
+from dgt.experiments import Table, reproduce, runner
+from dgt.experiments.accuracy import accuracies
+from dgt.experiments.paper import table1
+from dgt.experiments.table import Run, Setup
 from dgt.splits import choose
+from tests.small import QUICK
 
 NODES = 60
 EDGES = [(a, (a * 7 + 3) % NODES) for a in range(NODES)] + [(0, 3), (3, 0), (5, 5), (0, 3)]
@@ -298,3 +303,67 @@ def test_presets_are_points_of_the_papers_grid(name: str, model: str) -> None:
     assert config.train.lr in (0.05, 0.01, 0.005)
     assert config.train.weight_decay in (1e-3, 5e-4, 5e-5)
     assert (config.train.epochs, config.train.patience) == (1000, 100)
+
+
+def test_tables_have_the_large_graphs_that_are_here(
+    data_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_twitch(data_folder / TWITCH, NODES)
+    write_splits(data_folder / TWITCH, NODES)
+    expect(monkeypatch, "twitch-gamers", NODES, len(UNDIRECTED), None, 2)
+    x = np.random.default_rng(0).normal(size=(NODES, 4))
+    parts = [list(range(40)), list(range(40, 50)), list(range(50, 60))]
+    write_arxiv(data_folder / ARXIV, x, [node % 3 for node in range(NODES)], parts)
+    expect(monkeypatch, "ogbn-arxiv", NODES, len(UNDIRECTED), 4, 3)
+
+    done: list[Run] = []
+
+    def share(work: Any, tasks: list[Run], workers: int | None) -> Any:
+        done.extend(tasks)
+        return ((run, work(run)) for run in tasks)
+
+    monkeypatch.setattr("dgt.experiments.runner.share", share)
+    monkeypatch.setattr("dgt.models.available", lambda: 50_000)
+    runner._load.cache_clear()
+    setups = [
+        Setup(dataset, model, Config.of(model).replace(**QUICK | {"epochs": 2}))
+        for dataset in ("twitch-gamers", "ogbn-arxiv", "reddit")
+        for model in ("h2gcn", "dgt-light")
+    ]
+
+    def lay_out(lines: list[Any]) -> Any:
+        return accuracies(lines, "Title", table1)
+
+    large = Table("large", lambda: setups, lay_out)
+    sheet = reproduce(large, runs=6, results=tmp_path / "results", progress=True)
+    found = [(run.dataset, run.config.train) for run in done if run.config.model.model != "h2gcn"]
+    assert [(t.splits, t.split, t.seed) for d, t in found if d == "twitch-gamers"] == [
+        *(("published", split, 0) for split in range(5)),
+        ("published", 0, 1),
+    ]
+    assert [(t.splits, t.split, t.seed) for d, t in found if d == "ogbn-arxiv"] == [
+        ("given", 0, seed) for seed in range(6)
+    ]
+    assert {run.dataset for run in done} == {"twitch-gamers", "ogbn-arxiv"}
+    shown = capsys.readouterr().err
+    assert "24 runs, 0 of them on record\nwithout reddit: not on this machine; " in shown
+    assert "ogbn-arxiv, h2gcn, split 0, seed 3: needs more memory than there is; " in shown
+    assert [(*row[:2], row[4], row[5]) for row in sheet.rows] == [
+        ("twitch-gamers", "h2gcn", "0/6", "OOM"),
+        ("twitch-gamers", "dgt-light", "6", "65.59±0.25"),
+        ("ogbn-arxiv", "h2gcn", "0/6", "OOM"),
+        ("ogbn-arxiv", "dgt-light", "6", "71.18±0.13"),
+    ]
+    assert [row[2] for row in sheet.rows if row[1] == "h2gcn"] == ["OOM", "OOM"]
+    # What is on record stays in the table when the files are gone.
+    shutil.rmtree(data_folder)
+    shutil.rmtree(tmp_path / "cache")
+    done.clear()
+    again = reproduce(large, runs=7, results=tmp_path / "results")
+    assert done == []
+    assert [row[:2] for row in again.rows] == [row[:2] for row in sheet.rows if row[1] != "h2gcn"]
+    with pytest.raises(InputError, match="reddit: could not be downloaded"):
+        reproduce(large, datasets=["reddit"], runs=1, results=tmp_path / "results")

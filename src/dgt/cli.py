@@ -480,10 +480,11 @@ def reproduce(
             memory), nodesort (orderings and criteria), encodings (positional encodings),
             interpolation (kernel and bilinear; epsilon, with figure) or attention (whom Graphormer
             and DGT read, with figure).
-        datasets: Data sets to take. Unset: all of the table.
+        datasets: Data sets to take. Unset: all of the table, but of the large ones (twitch-gamers,
+            ogbn-arxiv, reddit) only those whose files are on this machine.
         models: Models to take. Unset: all of the table.
-        runs: Runs for each data set and model: the ten published splits with seed 0, then with
-            seed 1, and so on. Unset: 30 for dgt and dgt-light, 10 for the other models.
+        runs: Runs for each data set and model: the published splits with seed 0, then with seed 1,
+            and so on. Unset: 30 for dgt and dgt-light, 10 for the other models and on large graphs.
         workers: Number of runs at the same time, each on one core. Unset: one for each core.
         results: Folder for the record of runs and for the tables.
         show: Train nothing; make the table from what is on record.

@@ -24,6 +24,8 @@ class Sheet:
     """What the rows show, before it was rounded and put into words: one dict a row."""
     labels: int = 2
     """The first columns, which hold words; those after them hold numbers."""
+    grid: "Sheet | None" = None
+    """The same at a glance, for a reader of Markdown."""
 
 
 def rich_table(sheet: Sheet) -> Table:
@@ -44,10 +46,14 @@ def rich_table(sheet: Sheet) -> Table:
 
 
 def markdown(sheet: Sheet) -> str:
-    """The table and its notes in Markdown, without the title."""
+    """The table and its notes in Markdown, without the title; folded up below its grid, if any."""
     rules = ["---" if i < sheet.labels else "---:" for i in range(len(sheet.columns))]
     lines = ["| " + " | ".join(cells) + " |" for cells in (sheet.columns, rules, *sheet.rows)]
-    return "\n".join([*lines, "", *sheet.notes]) + "\n"
+    text = "\n".join([*lines, "", *sheet.notes]) + "\n"
+    if sheet.grid is None:
+        return text
+    folded = f"<details>\n<summary>In full</summary>\n\n{text}\n</details>\n"
+    return f"{markdown(sheet.grid)}\n{folded}"
 
 
 def insert(path: Path, name: str, text: str) -> None:

@@ -66,10 +66,10 @@ def test_interpolation_changes_the_kernel() -> None:
     kinds = {place: c for place, c in lines.items() if not place[1].startswith("epsilon")}
     assert kinds == {
         (d, k): {} if k == "rbf" else {"interpolation": k}
-        for d in FOUR
+        for d in (*FOUR, "twitch-gamers")
         for k in ("bilinear", "rbf")
     }
-    assert set(kinds) == {place for place in INTERPOLATION if place[0] != "twitch-gamers"}
+    assert set(kinds) == set(INTERPOLATION)
     start = found("cora", "dgt").model.epsilon
     widths = {int(v.split()[1]): c for (d, v), c in lines.items() if (d, v) not in kinds}
     assert widths == {e: {} if e == start else {"epsilon": float(e)} for e in range(1, 9)}

@@ -37,6 +37,8 @@ class Benchmark:
     """Nodes, undirected edges, features and classes; None where any number will do."""
     files: str = "*"
     """The names of its raw files."""
+    splits: int = 10
+    """The number of its published splits."""
 
 
 def _planetoid(name: str, *figures: int) -> Benchmark:
@@ -74,16 +76,19 @@ BENCHMARKS = {
     "chameleon-filtered": _filtered("chameleon_filtered", 890, 8854, 2325, 5),
     "squirrel-filtered": _filtered("squirrel_filtered", 2223, 46998, 2089, 5),
     # Of ogbn-arxiv's 1,166,243 citations, the paper's number, some go both ways.
-    "ogbn-arxiv": Benchmark(large.read_arxiv, large.ARXIV, (169_343, 1_157_799, 128, 40)),
-    "twitch-gamers": Benchmark(large.read_twitch, large.TWITCH, (168_114, 6_797_557, None, 2)),
-    "reddit": Benchmark(large.read_reddit, large.REDDIT, (232_965, 11_606_919, 602, 41)),
+    "ogbn-arxiv": Benchmark(large.read_arxiv, large.ARXIV, (169_343, 1_157_799, 128, 40), splits=1),
+    "twitch-gamers": Benchmark(
+        large.read_twitch, large.TWITCH, (168_114, 6_797_557, None, 2), splits=5
+    ),
+    "reddit": Benchmark(large.read_reddit, large.REDDIT, (232_965, 11_606_919, 602, 41), splits=1),
 }
 NAMES = tuple(BENCHMARKS)
+LARGE = ("twitch-gamers", "ogbn-arxiv", "reddit")
 
 
 def read_published(name: str) -> Data:
     """A benchmark by name, with its published splits."""
-    cached = cache_folder() / "graphs" / f"{name}.npz"
+    cached = _cached(name)
     if cached.is_file():
         try:
             data = io.read_npz(cached)
@@ -99,13 +104,28 @@ def read_published(name: str) -> Data:
     return data
 
 
+def is_here(name: str) -> bool:
+    """Whether a benchmark can be read without a download."""
+    return _cached(name).is_file() or _found(BENCHMARKS[name]) is not None
+
+
+def _cached(name: str) -> Path:
+    return cache_folder() / "graphs" / f"{name}.npz"
+
+
+def _found(benchmark: Benchmark) -> Path | None:
+    """The folder that has its raw files."""
+    roots = (Path(root) for root in (os.environ.get("DGT_DATA"), cache_folder()) if root)
+    folders = (root / benchmark.folder for root in roots)
+    return next((folder for folder in folders if _raw_files(folder, benchmark)), None)
+
+
 def _build(name: str) -> Data:
     """Reads a benchmark in a folder of its own: readers write beside the raw files, which may be
     read only or in use by another process."""
     benchmark = BENCHMARKS[name]
     folder = benchmark.folder
-    roots = [Path(root) for root in (os.environ.get("DGT_DATA"), cache_folder()) if root]
-    found = next((root / folder for root in roots if _raw_files(root / folder, benchmark)), None)
+    found = _found(benchmark)
     with tempfile.TemporaryDirectory(prefix="dgt-") as temporary:
         root = Path(temporary)
         if found:

@@ -33,13 +33,14 @@ def accuracies(
         variant: What the lines differ in.
         notes: Further notes.
     """
-    numbers = [_numbers(line, published(line.setup.dataset, line.setup.variant)) for line in lines]
-    marks: dict[str, str] = {}
-    for row in numbers:
-        if row["source"] not in (None, PAPER):
-            marks.setdefault(row["source"], "†‡§"[len(marks)])
-    others = (f"{mark} Not in the paper: {source}." for source, mark in marks.items())
-    rows = [_text(row, marks.get(row["source"], "")) for row in numbers]
+    figures = [published(line.setup.dataset, line.setup.variant) for line in lines]
+    numbers = [_numbers(line, figure) for line, figure in zip(lines, figures, strict=True)]
+    marks: dict[str, str] = {PAPER: ""}
+    for figure in figures:
+        if figure and figure.source not in marks:
+            marks[figure.source] = "†‡§"[len(marks) - 1]
+    others = (f"{mark} Not in the paper: {source}." for source, mark in marks.items() if mark)
+    rows = [_text(row, _shown(figure, marks)) for row, figure in zip(numbers, figures, strict=True)]
     columns = ("data set", variant, *COLUMNS)
     return Sheet(title, columns, rows, (NOTE, *others, *notes), numbers)
 
@@ -64,11 +65,19 @@ def _numbers(line: Line, figure: Figure | None) -> dict[str, Any]:
         "paper": figure and figure.mean,
         "paper_ci95": figure and figure.ci95,
         "source": figure and figure.source,
-        "difference": test["mean"] - figure.mean if line.records and figure else None,
+        "difference": test["mean"] - figure.mean
+        if line.records and figure and figure.mean is not None
+        else None,
     }
 
 
-def _text(row: dict[str, Any], mark: str) -> tuple[str, ...]:
+def _shown(figure: Figure | None, marks: dict[str, str]) -> str:
+    if figure is None:
+        return NOTHING
+    return figure.missing or interval(figure.mean, figure.ci95) + marks[figure.source]
+
+
+def _text(row: dict[str, Any], published: str) -> tuple[str, ...]:
     whole = row["runs"] == row["asked"]
     return (
         row["dataset"],
@@ -76,7 +85,7 @@ def _text(row: dict[str, Any], mark: str) -> tuple[str, ...]:
         OUT_OF_MEMORY if row["out_of_memory"] else interval(row["mean"], row["ci95"]),
         NOTHING if row["std"] is None else f"{row['std']:.2f}",
         str(row["runs"]) if whole else f"{row['runs']}/{row['asked']}",
-        interval(row["paper"], row["paper_ci95"]) + mark,
+        published,
         NOTHING if row["difference"] is None else f"{row['difference']:+.2f}",
     )
 

@@ -17,9 +17,9 @@ from dgt.report import Sheet, rich_table
 @contextmanager
 def display(
     total: int, lay_out: Callable[[], Sheet], enabled: bool
-) -> Iterator[Callable[[Run, Record], None]]:
-    """Yields a function that shows a finished run on stderr: on a terminal by a bar above the table
-    as it stands, else by a line.
+) -> Iterator[Callable[[Run, Record | None], None]]:
+    """Yields a function that shows a finished run on stderr, or one that memory was too small for:
+    on a terminal by a bar above the table as it stands, else by a line.
 
     Args:
         total: Number of runs to do.
@@ -36,11 +36,13 @@ def display(
         yield lambda run, record: None
     elif not console.is_terminal:
 
-        def line(run: Run, record: Record) -> None:
+        def line(run: Run, record: Record | None) -> None:
             nonlocal done
             done += 1
-            accuracies = f"val {record.val_accuracy:.2%}, test {record.test_accuracy:.2%}"
-            print(f"{done}/{total}  {run}: {accuracies}; {left()}", file=sys.stderr, flush=True)
+            result = "needs more memory than there is"
+            if record is not None:
+                result = f"val {record.val_accuracy:.2%}, test {record.test_accuracy:.2%}"
+            print(f"{done}/{total}  {run}: {result}; {left()}", file=sys.stderr, flush=True)
 
         yield line
     else:
@@ -48,7 +50,7 @@ def display(
         task = bar.add_task("", total=total)
         with Live(Group(bar, rich_table(lay_out())), console=console, transient=True) as live:
 
-            def update(run: Run, record: Record) -> None:
+            def update(run: Run, record: Record | None) -> None:
                 nonlocal done
                 done += 1
                 bar.update(task, completed=done, description=left())

@@ -19,7 +19,7 @@ TITLE = "Interpolation, in DGT with the settings found for each graph"
 def setups() -> list[Setup]:
     kinds = [
         Setup(dataset, kind, found(dataset, "dgt").replace(interpolation=kind))
-        for dataset in DATASETS
+        for dataset in (*DATASETS, "twitch-gamers")
         for kind in ("bilinear", "rbf")
     ]
     widths = [

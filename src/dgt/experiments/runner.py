@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from dgt import plots
 from dgt.datasets import load
+from dgt.datasets.published import LARGE, is_here
 from dgt.errors import InputError, MemoryNeeded
 from dgt.estimator import NodeClassifier
 from dgt.experiments.display import display
@@ -51,7 +52,8 @@ def reproduce(
 
     Args:
         table: One of ``TABLES``.
-        datasets: The data sets to take (default: all of the table).
+        datasets: The data sets to take (default: all of the table, of the large ones those whose
+            files are here; a large one that is named is downloaded).
         models: The models to take (default: all of the table).
         runs: Number of runs for each line (default: that of its setup).
         workers: Number of processes (default: one for each core).
@@ -64,13 +66,21 @@ def reproduce(
     if readme is not None:
         around(readme, table.name)  # refuses a file without the comments before the first run
     planned = {setup: table.plan(setup, runs) for setup in setups}
+    absent: list[str] = []
+    if datasets is None:
+        in_table = {setup.dataset for setup in setups if setup.trained}
+        absent = [name for name in LARGE if name in in_table and not is_here(name)]
     path = results / RECORD
     records = read(path)
     refused: set[Key] = set()
 
     def lines() -> list[Line]:
         made = (_line(setup, each, records, refused) for setup, each in planned.items())
-        return [line for line in made if line.records or not (show and line.setup.trained)]
+        return [line for line in made if line.records or not left_out(line.setup)]
+
+    def left_out(setup: Setup) -> bool:
+        """Whether a line is none unless it has runs on record."""
+        return setup.trained and (show or setup.dataset in absent)
 
     def lay_out() -> Sheet:
         return table.lay_out(lines())
@@ -80,7 +90,8 @@ def reproduce(
         return known is not None and (run.measure is None or run.table in known.measures)
 
     # The first run of every line, then the second: what is done early is spread over the table.
-    ordered = [run for each in zip_longest(*planned.values()) for run in each if run is not None]
+    each_turn = zip_longest(*(each for s, each in planned.items() if s.dataset not in absent))
+    ordered = [run for turn in each_turn for run in turn if run is not None]
     if show and ordered and not any(run.key in records for run in ordered):
         raise InputError(f"{path}: there is no run of {table.name} with these settings on record")
     missing = list({run.key: run for run in ordered if not on_record(run)}.values())
@@ -89,6 +100,12 @@ def reproduce(
         if progress:
             done = sum(map(on_record, ordered))
             print(f"{len(ordered)} runs, {done} of them on record", file=sys.stderr)
+            if absent:
+                names = ", ".join(absent)
+                print(
+                    f"without {names}: not on this machine; named in --datasets, it is downloaded",
+                    file=sys.stderr,
+                )
         with (
             display(len(missing), lay_out, progress) as show_run,
             closing(share(train, missing, workers)) as finished,
@@ -96,9 +113,9 @@ def reproduce(
             for run, record in finished:
                 if record is None:
                     refused.add(run.key)
-                    continue
-                append(path, record)
-                records[run.key] = with_measures(records.get(run.key, record), record.measures)
+                else:
+                    append(path, record)
+                    records[run.key] = with_measures(records.get(run.key, record), record.measures)
                 show_run(run, record)
     sheet = lay_out()
     content = {"table": table.name, "title": sheet.title, "rows": sheet.numbers}
@@ -126,7 +143,7 @@ def train(run: Run) -> Record | None:
         table=run.table,
         dataset=run.dataset,
         model=metrics["model"],
-        split=metrics["split"],
+        split=run.config.train.split or 0,
         seed=metrics["seed"],
         val_accuracy=metrics["val_accuracy"],
         test_accuracy=metrics["test_accuracy"],
