@@ -13,18 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
 from dgt import threads
+from dgt.nn import edge_kernels
 from dgt.nn.memory import empty
-
-FAST: dict[str, Any] = {
-    "cache": True,
-    "fastmath": {"reassoc", "contract", "nsz"},
-    "error_model": "numpy",
-    "nogil": True,
-}
 
 
 def aggregate(crow: Tensor, col: Tensor, weights: Tensor, values: Tensor) -> Tensor:
@@ -98,7 +91,7 @@ def _incoming(crow: Tensor, col: Tensor) -> tuple[np.ndarray, np.ndarray, np.nda
 
 def _outgoing(crow: Tensor, col: Tensor, nodes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same from the sources' side."""
-    start, row, edge = _transpose(*_arrays(crow, col), nodes)
+    start, row, edge = edge_kernels.transpose(*_arrays(crow, col), nodes)
     return start, row, edge
 
 
@@ -106,7 +99,9 @@ def _summed(ends: tuple[np.ndarray, ...], weights: Tensor, values: Tensor) -> Te
     start, other, edge = ends
     out = empty((len(start) - 1, *values.shape[1:]), values.dtype)
     tasks = 1 + len(other) // 4096
-    threads.run(_sum, tasks, start, other, edge, *_arrays(weights, values, out))
+    threads.run(
+        edge_kernels.weighted_sum, tasks, start, other, edge, *_arrays(weights, values, out)
+    )
     return out
 
 
@@ -157,7 +152,7 @@ _aggregate.register_autograd(_aggregate_gradient, setup_context=_keep)
 @torch.library.custom_op("dgt::edge_products", mutates_args=(), device_types="cpu")
 def _products(crow: Tensor, col: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
     out = empty((col.numel(), queries.size(1)), queries.dtype)
-    _run(_dot, crow, *_arrays(crow, col, queries, keys, out))
+    _run(edge_kernels.dot, crow, *_arrays(crow, col, queries, keys, out))
     return out
 
 
@@ -188,7 +183,7 @@ def _additive(
 ) -> Tensor:
     out = empty((col.numel(), targets.size(1)), targets.dtype)
     arrays = _arrays(crow, col, targets, sources, a, out)
-    _run(_leaky, crow, *arrays, arrays[-1].dtype.type(slope))
+    _run(edge_kernels.leaky, crow, *arrays, arrays[-1].dtype.type(slope))
     return out
 
 
@@ -216,7 +211,7 @@ def _additive_backward(
         # The gradient of a is summed over each target's edges here, over the targets below.
         of_a = grad_a if out is grad_targets else grad_a[:0]
         more = _arrays(mine, theirs, out, of_a)
-        threads.run(_leaky_gradient, tasks, *ends, *arrays, *more, by)
+        threads.run(edge_kernels.leaky_gradient, tasks, *ends, *arrays, *more, by)
     return grad_targets, grad_sources, grad_a.sum(0)
 
 
@@ -246,7 +241,7 @@ _additive.register_autograd(_additive_gradient, setup_context=_additive_context)
 @torch.library.custom_op("dgt::edge_directional", mutates_args=(), device_types="cpu")
 def _directional(crow: Tensor, col: Tensor, places: Tensor, kernels: Tensor, near: float) -> Tensor:
     out = empty((col.numel(), kernels.size(1)), kernels.dtype)
-    _run(_direct, crow, *_arrays(crow, col, places, kernels, out), near)
+    _run(edge_kernels.direct, crow, *_arrays(crow, col, places, kernels, out), near)
     return out
 
 
@@ -263,7 +258,7 @@ def _directional_backward(
     # By edges' steps from one place to the other; the sources' side of them is summed below.
     steps = empty((col.numel(), places.size(1)), places.dtype)
     arrays = _arrays(grad, crow, col, places, kernels, grad_places, grad_kernels, steps)
-    _run(_direct_gradient, crow, *arrays, near)
+    _run(edge_kernels.direct_gradient, crow, *arrays, near)
     ones = torch.ones_like(places)[..., None]
     arriving = _summed(_outgoing(crow, col, len(places)), steps, ones)
     return grad_places + arriving[..., 0], grad_kernels
@@ -294,7 +289,7 @@ _directional.register_autograd(_directional_gradient, setup_context=_directional
 @torch.library.custom_op("dgt::edge_softmax", mutates_args=(), device_types="cpu")
 def _softmax(crow: Tensor, scores: Tensor) -> Tensor:
     out = empty(tuple(scores.shape), scores.dtype)
-    _run(_normalize, crow, *_arrays(crow, scores, out))
+    _run(edge_kernels.normalize, crow, *_arrays(crow, scores, out))
     return out
 
 
@@ -306,7 +301,7 @@ def _(crow: Tensor, scores: Tensor) -> Tensor:
 @torch.library.custom_op("dgt::edge_softmax_backward", mutates_args=(), device_types="cpu")
 def _softmax_backward(crow: Tensor, weights: Tensor, grad: Tensor) -> Tensor:
     out = empty(tuple(grad.shape), grad.dtype)
-    _run(_normalize_gradient, crow, *_arrays(crow, weights, grad, out))
+    _run(edge_kernels.normalize_gradient, crow, *_arrays(crow, weights, grad, out))
     return out
 
 
@@ -324,187 +319,3 @@ def _softmax_gradient(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 _softmax.register_autograd(_softmax_gradient, setup_context=_softmax_context)
-
-
-# The kernels.
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def _transpose(crow: Any, col: Any, columns: int) -> tuple[Any, Any, Any]:
-    start = np.zeros(columns + 1, np.int64)
-    for j in col:
-        start[j + 1] += 1
-    start = start.cumsum()
-    row, edge, at = np.empty_like(col), np.empty_like(col), start.copy()
-    for i in range(len(crow) - 1):
-        for e in range(crow[i], crow[i + 1]):
-            j = col[e]
-            row[at[j]], edge[at[j]] = i, e
-            at[j] += 1
-    return start, row, edge
-
-
-@njit(**FAST)
-def _sum(
-    thread: int, threads: int, start: Any, other: Any, edge: Any, weights: Any, values: Any,
-    out: Any,
-) -> None:  # fmt: skip
-    N, H, C = out.shape
-    for i in range(thread * N // threads, (thread + 1) * N // threads):
-        out[i] = 0
-        for at in range(start[i], start[i + 1]):
-            j, e = other[at], edge[at]
-            for h in range(H):
-                w = weights[e, h]
-                for c in range(C):
-                    out[i, h, c] += w * values[j, h, c]
-
-
-@njit(**FAST)
-def _dot(thread: int, threads: int, crow: Any, col: Any, queries: Any, keys: Any, out: Any) -> None:
-    N, H, C = queries.shape
-    for i in range(thread * N // threads, (thread + 1) * N // threads):
-        for e in range(crow[i], crow[i + 1]):
-            j = col[e]
-            for h in range(H):
-                total = out.dtype.type(0)
-                for c in range(C):
-                    total += queries[i, h, c] * keys[j, h, c]
-                out[e, h] = total
-
-
-@njit(**FAST)
-def _leaky(
-    thread: int, threads: int, crow: Any, col: Any, targets: Any, sources: Any, a: Any, out: Any,
-    slope: Any,
-) -> None:  # fmt: skip
-    N, H, C = targets.shape
-    for i in range(thread * N // threads, (thread + 1) * N // threads):
-        for e in range(crow[i], crow[i + 1]):
-            j = col[e]
-            for h in range(H):
-                total = out.dtype.type(0)
-                for c in range(C):
-                    z = targets[i, h, c] + sources[j, h, c]
-                    total += a[h, c] * (z if z > 0 else slope * z)
-                out[e, h] = total
-
-
-@njit(**FAST)
-def _leaky_gradient(
-    thread: int, threads: int, start: Any, other: Any, edge: Any, grad: Any, a: Any, mine: Any,
-    theirs: Any, out: Any, of_a: Any, slope: Any,
-) -> None:  # fmt: skip
-    N, H, C = mine.shape
-    one = out.dtype.type(1)
-    for i in range(thread * N // threads, (thread + 1) * N // threads):
-        out[i] = 0
-        if of_a.size:
-            of_a[i] = 0
-        for at in range(start[i], start[i + 1]):
-            j, e = other[at], edge[at]
-            for h in range(H):
-                g = grad[e, h]
-                for c in range(C):
-                    z = mine[i, h, c] + theirs[j, h, c]
-                    s = one if z > 0 else slope
-                    out[i, h, c] += g * a[h, c] * s
-                    if of_a.size:
-                        of_a[i, h, c] += g * z * s
-
-
-@njit(**FAST)
-def _direction(places: Any, i: int, j: int, near: float, u: Any) -> Any:
-    """Writes the direction from i to j into u, and gives their distance, or 0 if they are near."""
-    squares = u.dtype.type(0)
-    for c in range(len(u)):
-        u[c] = places[j, c] - places[i, c]
-        squares += u[c] * u[c]
-    apart = np.sqrt(squares)
-    if apart < near:
-        u[:] = 0
-        return u.dtype.type(0)
-    u /= apart
-    return apart
-
-
-@njit(**FAST)
-def _direct(
-    thread: int, threads: int, crow: Any, col: Any, places: Any, kernels: Any, out: Any, near: float
-) -> None:
-    N, C = places.shape
-    H = kernels.shape[1]
-    u = np.empty(C, places.dtype)
-    for i in range(thread * N // threads, (thread + 1) * N // threads):
-        for e in range(crow[i], crow[i + 1]):
-            j = col[e]
-            _direction(places, i, j, near, u)
-            for h in range(H):
-                total = kernels[i, h, C] if i == j else out.dtype.type(0)
-                for c in range(C):
-                    total += kernels[i, h, c] * u[c]
-                out[e, h] = total
-
-
-@njit(**FAST)
-def _direct_gradient(
-    thread: int, threads: int, grad: Any, crow: Any, col: Any, places: Any, kernels: Any,
-    grad_places: Any, grad_kernels: Any, steps: Any, near: float,
-) -> None:  # fmt: skip
-    N, C = places.shape
-    H = kernels.shape[1]
-    u = np.empty(C, places.dtype)
-    for i in range(thread * N // threads, (thread + 1) * N // threads):
-        grad_places[i] = 0
-        grad_kernels[i] = 0
-        for e in range(crow[i], crow[i + 1]):
-            j = col[e]
-            apart = _direction(places, i, j, near, u)
-            steps[e] = 0
-            for h in range(H):
-                g = grad[e, h]
-                if i == j:
-                    grad_kernels[i, h, C] += g
-                for c in range(C):
-                    grad_kernels[i, h, c] += g * u[c]
-                    steps[e, c] += g * kernels[i, h, c]
-            if apart == 0:
-                steps[e] = 0
-                continue
-            # What is along the direction does not change it.
-            along = u.dtype.type(0)
-            for c in range(C):
-                along += steps[e, c] * u[c]
-            for c in range(C):
-                steps[e, c] = (steps[e, c] - along * u[c]) / apart
-                grad_places[i, c] -= steps[e, c]
-
-
-@njit(**FAST)
-def _normalize(thread: int, threads: int, crow: Any, scores: Any, out: Any) -> None:
-    N, H = len(crow) - 1, scores.shape[1]
-    for i in range(thread * N // threads, (thread + 1) * N // threads):
-        for h in range(H):
-            largest = -np.inf
-            for e in range(crow[i], crow[i + 1]):
-                largest = max(largest, scores[e, h])
-            total = out.dtype.type(0)
-            for e in range(crow[i], crow[i + 1]):
-                out[e, h] = np.exp(scores[e, h] - out.dtype.type(largest))
-                total += out[e, h]
-            for e in range(crow[i], crow[i + 1]):
-                out[e, h] /= total
-
-
-@njit(**FAST)
-def _normalize_gradient(
-    thread: int, threads: int, crow: Any, weights: Any, grad: Any, out: Any
-) -> None:
-    N, H = len(crow) - 1, weights.shape[1]
-    for i in range(thread * N // threads, (thread + 1) * N // threads):
-        for h in range(H):
-            along = out.dtype.type(0)
-            for e in range(crow[i], crow[i + 1]):
-                along += weights[e, h] * grad[e, h]
-            for e in range(crow[i], crow[i + 1]):
-                out[e, h] = weights[e, h] * (grad[e, h] - along)

@@ -4,13 +4,13 @@ import math
 import warnings
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from numba import njit
 from torch import Tensor, nn
 
 from dgt import threads
 from dgt.nn.dropout import dropout, dropout_linear
+from dgt.nn.edge_kernels import transpose
 from dgt.nn.linear import linear
 from dgt.nn.memory import empty
 
@@ -128,9 +128,10 @@ def _matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Tensor
 def _matmul_backward(
     crow: Tensor, col: Tensor, values: Tensor, grad: Tensor, in_channels: int
 ) -> Tensor:
-    arrays = (x.detach().contiguous().numpy() for x in (crow, col, values))
-    transposed = (torch.from_numpy(x) for x in _transpose(*arrays, in_channels))
-    return _matmul(*transposed, grad)
+    arrays = (x.detach().contiguous().numpy() for x in (crow, col))
+    # By columns: the product gathers where one by rows would scatter.
+    start, row, edge = (torch.from_numpy(x) for x in transpose(*arrays, in_channels))
+    return _matmul(start, row, values[edge], grad)
 
 
 @_matmul.register_fake
@@ -169,19 +170,3 @@ def _product(
             j, value = col[e], values[e]
             for c in range(C):
                 out[i, c] += value * weight[j, c]
-
-
-@njit(cache=True, error_model="numpy", nogil=True)
-def _transpose(crow: Any, col: Any, values: Any, columns: int) -> tuple[Any, Any, Any]:
-    """The same matrix by columns: the product with it gathers where this one's would scatter."""
-    start = np.zeros(columns + 1, np.int64)
-    for j in col:
-        start[j + 1] += 1
-    start = start.cumsum()
-    row, by_column, at = np.empty_like(col), np.empty_like(values), start.copy()
-    for i in range(len(crow) - 1):
-        for e in range(crow[i], crow[i + 1]):
-            j = col[e]
-            row[at[j]], by_column[at[j]] = i, values[e]
-            at[j] += 1
-    return start, row, by_column
