@@ -335,6 +335,15 @@ def test_a_run_that_fails_is_named(monkeypatch):
         train(run)
 
 
+@pytest.mark.parametrize(
+    ("variant", "name"),
+    [("dgt", "dgt"), ("AR", "dgt AR"), ("dgt/katz", "dgt/katz"), ("epsilon 3", "dgt epsilon 3")],
+)
+def test_a_run_says_which_line_it_is_of(variant: str, name: str):
+    run = Setup("cora", variant, Config()).run("table1", 12)
+    assert str(run) == f"cora, {name}, split 2, seed 1"
+
+
 @pytest.mark.usefixtures("benchmark_data")
 def test_real_runs_in_two_processes(tmp_path: Path, monkeypatch, capsys):
     settings = QUICK | {"epochs": 3}

@@ -21,6 +21,8 @@ class Run(NamedTuple):
 
     table: str
     dataset: str
+    variant: str
+    """Its line of the table."""
     config: Config
     measure: "Measure | None" = None
 
@@ -31,7 +33,8 @@ class Run(NamedTuple):
     def __str__(self) -> str:
         train = self.config.train
         model = self.config.model.model
-        return f"{self.dataset}, {model}, split {train.split}, seed {train.seed}"
+        line = self.variant if model in self.variant else f"{model} {self.variant}"
+        return f"{self.dataset}, {line}, split {train.split}, seed {train.seed}"
 
 
 Measure = Callable[[Run, NodeClassifier], dict[str, Any]]
@@ -58,7 +61,7 @@ class Setup(NamedTuple):
         count = BENCHMARKS[self.dataset].splits
         kind = "published" if count > 1 else "given"
         config = self.config.replace(splits=kind, split=r % count, seed=r // count)
-        return Run(table, self.dataset, config)
+        return Run(table, self.dataset, self.variant, config)
 
 
 class Line(NamedTuple):
