@@ -27,6 +27,7 @@ LAYERS = [
     ["baselines"],
     ["nn"],
     ["sequences", "encodings", "structures"],
+    ["index"],
     ["graph", "threads", "blocks", "machine"],
     ["datasets", "progress"],
     ["io"],

@@ -26,6 +26,30 @@ def test_the_nearest_of_all(small: int, sparse: bool, monkeypatch):
         x = A @ x / np.maximum(A.sum(1, keepdims=True), 1)
 
 
+@pytest.mark.parametrize("neighbors", [1, 10])
+def test_an_index_finds_nearly_all_of_the_nearest(neighbors: int, monkeypatch):
+    data = block_graph(nodes=900, features=8)
+    x = data.x.numpy()
+    exact = smoothed_neighbors(x, data.edge_index, 1, neighbors)
+    monkeypatch.setattr("dgt.structures.smoothing.SMALL_GRAPH", 10)
+    monkeypatch.setattr("dgt.structures.smoothing.EXACT_NODES", 10)
+    found = smoothed_neighbors(x, data.edge_index, 1, neighbors)
+    assert found.shape == exact.shape
+    assert torch.equal(found[..., 0], exact[..., 0])  # the node itself
+    assert (found == exact).float().mean() > 0.95
+    for level in found.flatten(0, 1).tolist():
+        assert len(set(level)) == neighbors
+
+
+def test_an_index_that_finds_too_few(monkeypatch):
+    monkeypatch.setattr("dgt.structures.smoothing.SMALL_GRAPH", 1)
+    monkeypatch.setattr("dgt.structures.smoothing.EXACT_NODES", 1)
+    x = 2.0 ** np.arange(9)[:, None]
+    found = smoothed_neighbors(x, torch.empty(2, 0, dtype=torch.long), 0, 11)
+    assert found[0, 0].tolist() == [*range(9), 0, 0]
+    assert found[0, 8].tolist() == [*range(8, -1, -1), 8, 8]
+
+
 def test_ties_by_id():
     found = smoothed_neighbors(np.zeros((5, 3)), torch.empty(2, 0, dtype=torch.long), 1, 3)
     assert found[0].tolist() == [[0, 1, 2], [1, 0, 2], [2, 0, 1], [3, 0, 1], [4, 0, 1]]

@@ -10,11 +10,9 @@ import torch
 from numba import njit
 
 from dgt import threads
-from dgt.sequences.index import RowIndex
+from dgt.index import EXACT_NODES, RowIndex
 from dgt.sequences.top import insert
 
-# Above this many nodes with dense features, an index is faster than the product with all nodes.
-EXACT_NODES = 40_000
 CHUNK = 512
 
 # Unit vectors are rounded to multiples of 1 / UNIT. Their products, counted in 1 / UNIT ** 2, are

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dgt.graph import adjacency
+from dgt.index import EXACT_NODES, RowIndex
 from dgt.structures.matrices import symmetric
 
 # Rows of distances at a time.
@@ -37,7 +38,8 @@ def smoothed_neighbors(
 
     Returns:
         int64 [steps + 1, N, neighbors], nearest first, ties by id; with fewer nodes in the graph,
-        all of them.
+        all of them. Exact, except for more than ``EXACT_NODES`` nodes with dense features, where an
+        index finds nearly all of the nearest.
     """
     N = x.shape[0]
     A = adjacency(edge_index, N)
@@ -47,6 +49,9 @@ def smoothed_neighbors(
     for step in range(steps + 1):
         if products is None:
             x = mean @ x if step else x
+            if N > EXACT_NODES and isinstance(x, np.ndarray):
+                found.append(_nearest_by_index(x, neighbors))
+                continue
             sizes = np.asarray((x * x).sum(axis=1)).ravel()
             found.append(_nearest(partial(_products, x), sizes, neighbors))
         else:
@@ -77,4 +82,22 @@ def _nearest(products: Callable[[slice], np.ndarray], sizes: np.ndarray, neighbo
         order = np.lexsort((distances[row, node], row))  # stable: ties stay by id
         first = np.searchsorted(row, np.arange(len(distances)))
         found[part] = node[order][first[:, None] + np.arange(count)]
+    return torch.from_numpy(found)
+
+
+def _nearest_by_index(x: np.ndarray, neighbors: int) -> Tensor:
+    """The same from features, nearly always."""
+    N, x = len(x), x.astype(np.float64)
+    index = RowIndex(x.astype(np.float32), distance=True)
+    found = np.empty((N, neighbors), np.int64)
+    for start in range(0, N, BLOCK):
+        own = np.arange(start, min(start + BLOCK, N))
+        # A few more than needed: the index knows no ties. Where it finds fewer, the node stands in.
+        others = index.nearest(start, start + len(own), neighbors + 8)
+        distances = ((x[others] - x[own, None]) ** 2).sum(axis=2).round(9)
+        distances[others < 0] = np.inf
+        others = np.where(others < 0, own[:, None], others)
+        distances[others == own[:, None]] = np.inf
+        order = np.lexsort((others, distances))[:, : neighbors - 1]
+        found[own] = np.column_stack([own, np.take_along_axis(others, order, axis=1)])
     return torch.from_numpy(found)
