@@ -62,7 +62,12 @@ def save(
         "random": torch.get_rng_state(),
     }
     metadata = {"progress": json.dumps(asdict(progress))}
-    # Not save_file, which a crash would make leave a temporary file of its own behind.
+    write_tensors(path, tensors, metadata)
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """Writes a safetensors file, atomically; ``save_file`` would, in a crash, leave a temporary
+    file of its own behind."""
     write_bytes(path, serialize(tensors, metadata))
 
 

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialize
 from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt import __version__
-from dgt.checkpoint import fingerprint
+from dgt.checkpoint import fingerprint, write_tensors
 from dgt.errors import InputError
-from dgt.files import write_bytes
 
 FORMAT = 1
 
@@ -84,8 +82,7 @@ def write_model(path: Path, weights: dict[str, Tensor], facts: Facts) -> None:
     """Writes a safetensors file with the facts in its metadata."""
     metadata = {"format": FORMAT, "dgt_version": __version__, **asdict(facts)}
     tensors = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
-    # Not save_file, which a crash would make leave a temporary file of its own behind.
-    write_bytes(path, serialize(tensors, {"dgt": json.dumps(metadata)}))
+    write_tensors(path, tensors, {"dgt": json.dumps(metadata)})
 
 
 def read_model(path: Path) -> tuple[dict[str, Tensor], Facts]:

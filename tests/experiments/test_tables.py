@@ -101,7 +101,7 @@ def test_flops_from_sizes_alone() -> None:
     N, F, classes, C = 168_114, 7, 2, 64
     by_hand = 2 * N * N * C + 6 * N * C * C + N * F * C + N * C * classes
     config = Config.of("transformer")
-    count = efficiency.from_sizes(config, efficiency.LARGE["twitch-gamers"])
+    count = efficiency.from_sizes(config, efficiency.SIZES["twitch-gamers"])
     assert count == by_hand
     assert count / 1e9 == pytest.approx(FLOPS["twitch-gamers", "transformer"], abs=0.5)
 
@@ -116,10 +116,10 @@ def test_flops_from_sizes_alone() -> None:
         assert efficiency.from_sizes(config, sizes) == counted
 
 
-@pytest.mark.parametrize("dataset", efficiency.LARGE)
+@pytest.mark.parametrize("dataset", efficiency.SIZES)
 @pytest.mark.parametrize("model", ["dgt", "dgt-light"])
 def test_presets_of_large_graphs_take_no_more_flops_than_the_paper(dataset, model) -> None:
-    count = efficiency.from_sizes(found(dataset, model), efficiency.LARGE[dataset])
+    count = efficiency.from_sizes(found(dataset, model), efficiency.SIZES[dataset])
     assert count / 1e9 <= FLOPS[dataset, model]
 
 

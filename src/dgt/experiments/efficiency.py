@@ -45,7 +45,7 @@ class Sizes(NamedTuple):
     classes: int
 
 
-LARGE = {
+SIZES = {
     "twitch-gamers": Sizes(168_114, 6_797_557, 7, 2),
     "ogbn-arxiv": Sizes(169_343, 1_166_243, 128, 40),
 }
@@ -53,8 +53,8 @@ LARGE = {
 
 def setups() -> list[Setup]:
     return [
-        Setup(dataset, model, found(dataset, model), trained=dataset not in LARGE)
-        for dataset in (*DATASETS, *LARGE)
+        Setup(dataset, model, found(dataset, model), trained=dataset not in SIZES)
+        for dataset in (*DATASETS, *SIZES)
         for model in MODELS
     ]
 
@@ -139,7 +139,7 @@ def _numbers(line: Line) -> dict[str, Any]:
     )
     flops = measured.get("flops")
     if not line.setup.trained:
-        flops = from_sizes(line.setup.config, LARGE[dataset])
+        flops = from_sizes(line.setup.config, SIZES[dataset])
     test: dict[str, Any] = {"mean": None, "ci95": None, "runs": 0}
     if line.records:
         test = summarize([100 * record.test_accuracy for record in line.records])
