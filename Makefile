@@ -1,7 +1,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
 
-.PHONY: train test clean
+.PHONY: help train test slow coverage docs clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 train: .venv/installed  ## install, then train on the built-in Cora graph
 	$(BIN)/dgt train cora --out runs/cora --overwrite
@@ -10,18 +15,31 @@ test: .venv/installed-test  ## lint, type check and test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	$(PYTEST)
+
+slow: .venv/installed-test  ## run only the tests that take a minute or more
+	$(BIN)/pytest -m slow
+
+coverage: .venv/installed-test  ## test with a coverage report
+	$(PYTEST) --cov --cov-report=term --cov-report=html
+
+docs: .venv/installed-docs  ## build the documentation into site/; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+clean:  ## remove the environment and all build products
+	rm -rf .venv dist build site htmlcov .coverage
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
 .venv/installed: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	$(PIP) --editable .
 	touch $@
 
 .venv/installed-test: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	$(PIP) --editable '.[test]'
 	touch $@
 
-clean:
-	rm -rf .venv dist build
+.venv/installed-docs: .venv/installed
+	$(PIP) --editable '.[docs]'
+	touch $@

@@ -1,4 +1,4 @@
-"""A small graph that a model can learn, in memory and as a user's own folder."""
+"""A small graph that a model can learn, in memory and as a folder."""
 
 import csv
 from pathlib import Path
@@ -8,17 +8,17 @@ import torch
 from torch_geometric.data import Data
 
 LABELS = ("red", "green", "blue", "white", "black", "brown", "pink")
-# Settings with which training on it takes a moment.
+# Settings for fast training on it.
 QUICK = {"hidden_channels": 16, "length": 8, "epochs": 30, "patience": 30}
 
 
 def flags(**settings: object) -> list[str]:
-    """The quick settings, and others, as flags of the command line."""
+    """Returns the quick settings, and others, as flags of the command line."""
     return [f"--{name.replace('_', '-')}={value}" for name, value in (QUICK | settings).items()]
 
 
 def block_graph(nodes: int = 90, classes: int = 3, features: int = 12, seed: int = 0) -> Data:
-    """Nodes of one class are joined more often, and their features lie around one centre."""
+    """Samples a stochastic block model with features around one center per class."""
     rng = np.random.default_rng(seed)
     y = np.arange(nodes) % classes
     x = rng.normal(size=(classes, features))[y] + rng.normal(size=(nodes, features))
@@ -29,7 +29,7 @@ def block_graph(nodes: int = 90, classes: int = 3, features: int = 12, seed: int
 
 
 def write_folder(folder: Path, data: Data, label: str = "label") -> Path:
-    """Ids n0, n1, ...; features f0, f1, ...; every tenth node without a label."""
+    """Writes a graph with ids n0, n1, ..., features f0, f1, ..., and every tenth label missing."""
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / "nodes.csv", "w", newline="") as file:
         rows = csv.writer(file)

@@ -1,13 +1,14 @@
-"""What the benchmarks make of measurements, and the models they hold side by side."""
+"""The benchmarks: summaries of measurements, and the models that they compare."""
 
 import importlib
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
 from dgt.config import Config
-from dgt.datasets import load
+from dgt.data import load
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
@@ -38,7 +39,7 @@ def test_slopes_ratios_and_the_fastest_form(tmp_path: Path) -> None:
         {**row("gat", "twitch", 168_114, 0), "failed": "MemoryError: "},
         row("dgt", "1M", 1_000_000, 60.0, "prepare"),
     ]
-    results = summary.summarise(rows, sweep)
+    results = summary.summarize(rows, sweep)
     assert results["slopes"] == {"dgt": pytest.approx(1)}
     assert results["memory_per_node_spread"] == {"dgt": 1}
     checks = {check["name"]: check for check in results["checks"]}
@@ -47,7 +48,7 @@ def test_slopes_ratios_and_the_fastest_form(tmp_path: Path) -> None:
     assert all(check["met"] for check in checks.values())
     rows[2]["seconds"] = 1.5
     (check,) = (
-        c for c in summary.summarise(rows, sweep)["checks"] if c["name"].startswith("time of dgt")
+        c for c in summary.summarize(rows, sweep)["checks"] if c["name"].startswith("time of dgt")
     )
     assert not check["met"]
     summary.write(tmp_path, rows, results)
@@ -75,7 +76,7 @@ def test_both_forms_of_a_peer_are_the_same_function() -> None:
             torch.testing.assert_close(outputs[0], other, rtol=1e-4, atol=1e-4)
 
 
-def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+def test_a_truncated_line_is_skipped(tmp_path: Path) -> None:
     import peers
 
     (tmp_path / "lines").write_text('{"a": 1}\n{"a": 2}\n{"a"')
@@ -84,5 +85,29 @@ def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in BENCHMARKS.glob("*.py")))
-def test_every_benchmark_finds_what_it_imports(name: str) -> None:
+def test_every_benchmark_can_be_imported(name: str) -> None:
     importlib.import_module(name)
+
+
+def test_operators_and_their_peers_are_the_same_function() -> None:
+    """Except for dropout, which draws other random numbers."""
+    import ops
+
+    for name, (_, make) in ops.OPERATORS.items():
+        forms = make(ops.QUICK)
+        ours, theirs = (forms.step(form) for form in ops.FORMS)
+        assert [x.shape for x in ours] == [x.shape for x in theirs]
+        if not name.startswith("dropout"):
+            torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+
+
+def test_the_operator_benchmark_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    import ops
+
+    ops.main(["--quick", "--json"])
+    results = json.loads(capsys.readouterr().out)["operators"]
+    assert [row["operator"] for row in results] == list(ops.OPERATORS)
+    assert all(row["any_threads"]["ours"] for row in results)
+    assert all(row["any_chunks"]["ours"] for row in results if row["any_chunks"])
+    ops.main(["--quick", "--only", "dropout"])
+    assert "F.dropout" in capsys.readouterr().out

@@ -1,13 +1,18 @@
+"""NodeClassifier: fit, predict, score, save and load."""
+
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from sklearn.metrics import f1_score
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
 from dgt import Config, InputError, NodeClassifier
+from dgt.evaluate import METRICS
 from tests.small import QUICK, block_graph
 
 
@@ -19,8 +24,8 @@ def fitted() -> tuple[Data, NodeClassifier]:
 
 def test_learns_a_plain_graph_and_scores_it(fitted):
     data, classifier = fitted
-    assert classifier.score() > 0.7  # by chance: 0.33
-    # the split is that of the run's record: 48/32/20 of each class of 30
+    assert classifier.score() > 0.7  # chance: 0.33
+    # 48/32/20% of each class of 30
     masks = [classifier._data[f"{part}_mask"] for part in ("train", "val", "test")]
     assert [int(mask.sum()) for mask in masks] == [42, 30, 18]
     predictions = classifier.predict()
@@ -41,7 +46,7 @@ def test_probabilities_and_predictions_agree(fitted):
     assert torch.equal(probabilities.argmax(1), classifier.predict())
 
 
-def test_the_same_graph_again_gives_the_same_answer(fitted):
+def test_the_training_graph_as_data_gives_the_same_result(fitted):
     data, classifier = fitted
     assert torch.equal(classifier.predict_proba(), classifier.predict_proba(data))
     assert classifier.score() == classifier.score(data)
@@ -58,7 +63,7 @@ def test_history_and_metrics(fitted):
     assert best["val_accuracy"] == metrics["val_accuracy"]
 
 
-def test_labels_keep_the_numbers_of_the_user():
+def test_predictions_have_the_class_numbers_of_the_user():
     data = block_graph()
     data.y = torch.tensor([2, 5, 9])[data.y]
     data.y[::7] = -1
@@ -66,7 +71,7 @@ def test_labels_keep_the_numbers_of_the_user():
     assert set(classifier.predict().tolist()) <= {2, 5, 9}
     right = (classifier.predict() == data.y)[data.y >= 0]
     assert classifier.score(mask="all") == pytest.approx(right.double().mean().item())
-    # a graph that has only some of the classes is numbered as in training all the same
+    # a graph with only some of the classes has the class numbers of the training graph
     part = data.clone()
     part.y = torch.where(data.y == 9, 9, -1)
     nines = (classifier.predict() == 9)[data.y == 9]
@@ -78,7 +83,7 @@ def test_labels_keep_the_numbers_of_the_user():
 
 def test_a_published_split_is_chosen_by_its_number():
     data = block_graph()
-    part = torch.stack([torch.arange(90).roll(s) % 5 % 3 for s in range(4)], dim=1)  # [N, S]
+    part = torch.stack([torch.arange(90).roll(s) % 5 % 3 for s in range(4)], dim=1)  # (N, 4)
     data.train_mask, data.val_mask, data.test_mask = part == 0, part == 1, part == 2
     classifier = NodeClassifier(**{**QUICK, "epochs": 2}, split=6).fit(data)
     assert classifier.metrics_["splits"] == "published"
@@ -111,17 +116,17 @@ def test_saved_and_loaded_it_predicts_the_same_bits(fitted, tmp_path: Path):
     assert torch.equal(loaded.predict_proba(data), classifier.predict_proba(data))
     with pytest.raises(InputError, match="pass one as data"):
         loaded.predict()
-    classifier.save(tmp_path / "model")  # again, over its own files
+    classifier.save(tmp_path / "model")  # may replace its own files
 
 
-def test_save_does_not_replace_a_foreign_file(fitted, tmp_path: Path):
+def test_save_does_not_replace_files_of_other_programs(fitted, tmp_path: Path):
     (tmp_path / "config.toml").write_text("[server]\nport = 80\n")
     with pytest.raises(InputError, match=r"unknown table \[server\]"):
         fitted[1].save(tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["config.toml"]
 
 
-def test_load_refuses_what_is_not_a_whole_model(fitted, tmp_path: Path):
+def test_load_refuses_incomplete_and_damaged_models(fitted, tmp_path: Path):
     with pytest.raises(InputError, match="no such folder"):
         NodeClassifier.load(tmp_path / "none")
     with pytest.raises(InputError, match=r"has no config\.toml"):
@@ -178,22 +183,33 @@ def test_anchors_are_found_by_id(fitted):
     by_degree = sorted(range(90), key=lambda node: (-int(degrees[node]), node))
     assert classifier.facts_.anchors == [f"n{node}" for node in by_degree[:20]]
 
+    larger = grown(data)
+    found = classifier.facts_.find_anchors(larger)
+    assert found.tolist() == [99 - node for node in by_degree[:20]]
+    assert classifier.predict_proba(larger).shape == (100, 3)
+
     kept = torch.arange(89, 29, -1)  # the last 60 nodes, in another order
     edges, _ = subgraph(kept, data.edge_index, relabel_nodes=True, num_nodes=90)
-    order = torch.argsort(kept.argsort())  # subgraph numbers nodes by their old number
+    order = torch.argsort(kept.argsort())  # subgraph orders nodes by their old index
     part = Data(x=data.x[kept], edge_index=order[edges], node_ids=[f"n{i}" for i in kept.tolist()])
     found = classifier.facts_.find_anchors(part)
     expected = [89 - node if node >= 30 else -1 for node in by_degree[:20]]
     assert found.tolist() == expected
     assert -1 in expected
-    assert classifier.predict_proba(part).shape == (60, 3)
-
-    part.node_ids = [f"other{i}" for i in range(60)]
     part.name = "elsewhere"
-    with pytest.raises(InputError, match=r"^elsewhere: shares no node id .* encoding none"):
+    with pytest.raises(InputError, match=r"^elsewhere: does not contain .* --encoding none"):
         classifier.predict(part)
     without = NodeClassifier(**{**QUICK, "epochs": 1}, encoding="none").fit(data)
     assert without.predict(part).shape == (60,)
+
+
+def grown(data: Data) -> Data:
+    """Returns the graph with reversed nodes and ten more, each joined to an old one."""
+    new = torch.arange(10)
+    edges = torch.cat([99 - data.edge_index, torch.stack([new, 99 - new])], dim=1)
+    x = torch.cat([torch.randn(10, data.x.size(1)), data.x.flip(0)])
+    ids = [f"new{i}" for i in range(10)] + data.node_ids[::-1]
+    return Data(x=x, edge_index=edges, node_ids=ids)
 
 
 def test_ids_read_as_text_or_as_numbers_are_the_same_ids(fitted):
@@ -203,7 +219,7 @@ def test_ids_read_as_text_or_as_numbers_are_the_same_ids(fitted):
     assert torch.equal(classifier.predict_proba(text), classifier.predict_proba())
 
 
-def test_settings_by_name_go_where_they_belong():
+def test_settings_by_name():
     config = NodeClassifier(
         Config().replace(lr=0.5), model="dgt-light", heads=8, katz_beta=1
     ).config
@@ -217,7 +233,7 @@ def test_settings_by_name_go_where_they_belong():
         NodeClassifier(haeds=4)
 
 
-def test_before_fit_there_is_nothing_to_predict(tmp_path: Path):
+def test_methods_that_need_a_fitted_model(tmp_path: Path):
     for call in (
         lambda c: c.predict(),
         lambda c: c.score(block_graph()),
@@ -230,7 +246,7 @@ def test_before_fit_there_is_nothing_to_predict(tmp_path: Path):
 
 @pytest.mark.parametrize(("classes", "features"), [(2, 5), (6, 7), (7, 12)])
 @pytest.mark.parametrize("norm", ["layer", "batch"])
-def test_the_number_of_threads_does_not_change_a_bit(classes: int, features: int, norm: str):
+def test_results_do_not_depend_on_the_number_of_threads(classes: int, features: int, norm: str):
     data = block_graph(nodes=1200, classes=classes, features=features)
     states, threads = [], torch.get_num_threads()
     try:
@@ -242,3 +258,56 @@ def test_the_number_of_threads_does_not_change_a_bit(classes: int, features: int
         torch.set_num_threads(threads)
     different = [name for name in states[0] if not torch.equal(states[0][name], states[1][name])]
     assert different == []
+
+
+def test_the_metric_is_used_for_selection_scores_and_results(fitted, tmp_path: Path):
+    data, _ = fitted
+    classifier = NodeClassifier(**QUICK, metric="macro-f1").fit(data, out=tmp_path / "run")
+    metrics = classifier.metrics_
+    assert metrics["metric"] == "macro-f1"
+    for part in ("train", "val", "test"):
+        assert set(metrics[part]) == set(METRICS)
+        assert metrics[f"{part}_accuracy"] == metrics[part]["accuracy"]
+        assert metrics[f"{part}_macro-f1"] == metrics[part]["macro-f1"]
+        mask = classifier._data[f"{part}_mask"]
+        y, predictions = data.y[mask], classifier.predict()[mask]
+        assert metrics[part]["macro-f1"] == pytest.approx(f1_score(y, predictions, average="macro"))
+        assert classifier.score(mask=part) == metrics[part]["macro-f1"]
+        assert classifier.score(mask=part, metric="accuracy") == metrics[part]["accuracy"]
+        probabilities = classifier.predict_proba()[mask].double()
+        expected = torch.nn.functional.nll_loss(probabilities.log(), y).item()
+        assert metrics[part]["log-loss"] == pytest.approx(expected, rel=1e-4)
+    best = max(classifier.history_, key=lambda row: (row["val_macro-f1"], -row["val_loss"]))
+    assert best["epoch"] == metrics["best_epoch"]
+    assert best["val_macro-f1"] == metrics["val"]["macro-f1"]
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text()) == metrics
+    loaded = NodeClassifier.load(tmp_path / "run")
+    assert loaded.score(data) == classifier.score()
+    with pytest.raises(InputError, match="unknown metric 'macro-f2'; did you mean 'macro-f1'"):
+        classifier.score(metric="macro-f2")
+    with pytest.raises(InputError, match="unknown metric 'acuracy'; did you mean 'accuracy'"):
+        NodeClassifier(metric="acuracy")
+
+
+def test_a_missing_device_is_refused_before_anything_is_written(
+    fitted, tmp_path: Path, monkeypatch
+):
+    data, classifier = fitted
+    monkeypatch.setattr("torch.backends.cuda.is_built", lambda: False)
+    missing = NodeClassifier(**QUICK, device="cuda:1")
+    with pytest.raises(InputError, match=r"^device: cuda:1: this build of torch has no CUDA"):
+        missing.fit(data, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    # a model that was trained on a GPU can be loaded on a machine without one
+    classifier.save(tmp_path / "model")
+    path = tmp_path / "model" / "config.toml"
+    path.write_text(path.read_text().replace('device = "auto"', 'device = "cuda"'))
+    with pytest.raises(InputError, match=r"^device: cuda: this build of torch has no CUDA"):
+        NodeClassifier.load(tmp_path / "model")
+    loaded = NodeClassifier.load(tmp_path / "model", device="cpu")
+    assert loaded.config.train.device == "cpu"
+    assert torch.equal(loaded.predict_proba(data), classifier.predict_proba())
+
+
+def test_the_device_is_in_the_metrics(fitted):
+    assert fitted[1].metrics_["device"] == str(next(fitted[1].model_.parameters()).device)

@@ -1,23 +1,77 @@
+"""Metrics against scikit-learn and their definitions, summaries against SciPy."""
+
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import scipy.stats
 import torch
 from sklearn.metrics import accuracy_score
 
-from dgt.evaluate import accuracy, summarize
+from dgt.config import Config
+from dgt.errors import InputError
+from dgt.evaluate import METRICS, summarize
 
 
-def test_accuracy_against_scikit_learn():
+@pytest.fixture(scope="module")
+def predicted() -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns probabilities of five classes and labels; the last class has no node."""
     generator = torch.Generator().manual_seed(0)
-    y = torch.randint(0, 4, (200,), generator=generator)
-    predictions = torch.randint(0, 4, (200,), generator=generator)
-    mask = torch.rand(200, generator=generator) < 0.3
-    assert accuracy(predictions, y, mask) == accuracy_score(y[mask], predictions[mask])
+    labels = torch.randint(0, 4, (200,), generator=generator)
+    logits = torch.randn(200, 5, generator=generator).double()
+    logits[torch.arange(200), labels] += 1
+    return logits.softmax(dim=1), labels
 
 
-def test_accuracy_of_no_node_is_none():
-    y = torch.zeros(3, dtype=torch.int64)
-    assert accuracy(y, y, torch.zeros(3, dtype=torch.bool)) is None
+def test_accuracy_against_scikit_learn(predicted):
+    scores, labels = predicted
+    assert METRICS["accuracy"].compute(scores, labels) == accuracy_score(labels, scores.argmax(1))
+
+
+def test_metrics_of_classes_against_their_definitions(predicted):
+    scores, labels = predicted
+    predictions = scores.argmax(1)
+    recall, f1 = [], []
+    for c in range(5):
+        right = int(((predictions == c) & (labels == c)).sum())
+        found, there = int((predictions == c).sum()), int((labels == c).sum())
+        recall += [right / there] if there else []
+        f1.append(2 * right / (found + there))
+    assert METRICS["balanced-accuracy"].compute(scores, labels) == pytest.approx(np.mean(recall))
+    assert METRICS["macro-f1"].compute(scores, labels) == pytest.approx(np.mean(f1))
+    loss = torch.nn.functional.nll_loss(scores.log(), labels).item()
+    assert METRICS["log-loss"].compute(scores, labels) == pytest.approx(loss)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_better_scores_have_a_better_value(predicted, metric: str):
+    scores, labels = predicted
+    sure = torch.nn.functional.one_hot(labels, 5).double() * 0.9 + 0.02
+    good, bad = (METRICS[metric].compute(s, labels) for s in (sure, scores))
+    assert (good > bad) == METRICS[metric].larger_is_better
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_metrics_with_a_single_class(metric: str):
+    """Labels of one class and predictions of both give neither a warning nor an error."""
+    scores = torch.tensor([[0.9, 0.1], [0.2, 0.8]]).double()
+    assert np.isfinite(METRICS[metric].compute(scores, torch.tensor([1, 1])))
+
+
+def test_shares_are_shown_in_percent():
+    assert METRICS["accuracy"].text(0.8765) == "87.65%"
+    assert METRICS["log-loss"].text(0.8765) == "0.8765"
+    assert METRICS["macro-f1"].text(0.8765, digits=1) == "87.6%"
+
+
+def test_the_names_are_known_without_torch_and_scikit_learn():
+    code = (
+        "import sys, dgt.config; dgt.config.TrainConfig(metric='macro-f1'); "
+        "print([m for m in ('torch', 'sklearn', 'scipy', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_summary_against_numpy_and_scipy():
@@ -34,3 +88,18 @@ def test_summary_against_numpy_and_scipy():
 
 def test_one_run_has_no_spread():
     assert summarize([0.5]) == {"mean": 0.5, "std": None, "ci95": None, "runs": 1}
+
+
+def test_a_function_of_the_users_own_is_a_metric():
+    scores, labels = torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 0])
+    try:
+        METRICS["first"] = lambda scores, labels: scores[0, 0]
+        assert METRICS["first"].value("first", scores, labels) == pytest.approx(0.9)
+        METRICS["broken"] = lambda scores, labels: "high"
+        with pytest.raises(InputError, match="'broken': got 'high', expected a finite number"):
+            METRICS["broken"].value("broken", scores, labels)
+        with pytest.raises(InputError, match="register the function first"):
+            Config().replace(metric=lambda scores, labels: 1.0)
+    finally:
+        for name in {"first", "broken"} & set(METRICS):
+            del METRICS[name]

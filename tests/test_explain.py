@@ -1,4 +1,4 @@
-"""Explanations against sums taken entry by entry, and NetworkX."""
+"""Explanations against sums over single entries, and against NetworkX."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def fitted() -> NodeClassifier:
 
 
 def summed(classifier: NodeClassifier, node: int) -> list[float]:
-    """The weight of each key, one entry after the other."""
+    """Returns the weight of each key, summed entry by entry."""
     weights = [0.0] * 90
     for criterion in classifier.model_.eval().attention(**classifier._steps.given):
         for head in criterion:
@@ -72,7 +72,8 @@ def test_heads_are_summed() -> None:
     share = same_label_share(weights, torch.tensor([2, 0]), y)
     torch.testing.assert_close(share, torch.tensor([6 / 8, 0]).double())
     nodes = torch.tensor([3, 1])
-    share = same_label_share(weights, nodes, y, itself=False)  # 3 reads 0, 1; 1 reads itself alone
+    # the rows as those of 3, which attends to 0 and 1 too, and of 1, which only attends to itself
+    share = same_label_share(weights, nodes, y, itself=False)
     torch.testing.assert_close(share, torch.tensor([1 / 3, torch.nan]).double(), equal_nan=True)
 
 
@@ -80,13 +81,13 @@ TRANSFORMERS = ("transformer", "graphormer", "gt-full", "gt-sparse")
 
 
 @pytest.mark.parametrize("model", TRANSFORMERS)
-def test_attention_gives_what_the_last_block_reads(model: str) -> None:
-    """With values that tell the nodes apart, the weights can be read off what attention mixes."""
+def test_attention_is_that_of_the_last_block(model: str) -> None:
+    """If the values are one-hot, the output of attention is its weights."""
     classifier = NodeClassifier(model=model, heads=2, blocks=2, **QUICK | {"epochs": 3})
     classifier.fit(block_graph(nodes=8, features=5, classes=2))
     nodes = torch.tensor([5, 1])
     attention = classifier.model_.blocks[-1].attention
-    with torch.no_grad():  # each head's values are the nodes' identity: 8 channels of 16
+    with torch.no_grad():  # the values of each head, 8 of 16 channels, are one-hot
         attention.out.weight.copy_(torch.eye(16))
         attention.out.bias.zero_()
     read, split = [], attention._split
@@ -108,7 +109,7 @@ def test_a_model_without_attention() -> None:
         classifier.explain(1)
 
 
-def test_mistakes(fitted: NodeClassifier) -> None:
+def test_unknown_nodes_and_invalid_top_are_refused(fitted: NodeClassifier) -> None:
     with pytest.raises(InputError, match="has no node '90'"):
         fitted.explain(90)
     with pytest.raises(InputError, match="top: got 0, expected at least 1"):
@@ -127,13 +128,13 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert out.read_bytes().startswith(start)
     assert f"Node n4: label {LABELS[1]}, prediction" in shown
     assert sum(line.startswith("│ n") for line in shown.splitlines()) == 7
-    assert "attention on nodes with its label: " in shown
+    assert "attention on nodes with the same label: " in shown
     assert main(["explain", str(run), "n9"]) == 0  # has no label
     assert "Node n9: no label" in capsys.readouterr().out
     for tokens, message in [
         (["n90"], "has no node 'n90'"),
-        (["n4", "--out", str(tmp_path / "keys.txt")], "ends with .png or .pdf"),
-        (["n4", "--top", "0"], "--top: got 0"),
+        (["n4", "--out", str(tmp_path / "keys.txt")], "expected a .png or .pdf file"),
+        (["n4", "--top", "0"], 'Invalid value "0" for --top. Expected at least 1'),
     ]:
         assert main(["explain", str(run), *tokens]) == 2
         assert message in capsys.readouterr().err

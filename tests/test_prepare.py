@@ -1,3 +1,5 @@
+"""The inputs of a model follow the settings."""
+
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +54,9 @@ def test_given_anchors_and_no_encoding() -> None:
 @pytest.mark.parametrize(
     ("share", "width", "sparse"), [(0.05, 200, True), (0.05, 20, False), (0.5, 200, False)]
 )
-def test_few_of_many_features_become_sparse(share: float, width: int, sparse: bool) -> None:
+def test_wide_features_with_few_values_become_sparse(
+    share: float, width: int, sparse: bool
+) -> None:
     generator = torch.Generator().manual_seed(0)
     x = torch.rand(90, width, generator=generator, dtype=torch.float64)
     x[torch.rand(90, width, generator=generator) > share] = 0
@@ -82,7 +86,7 @@ def test_features_can_be_scaled_by_row(share: float, scaling: str, norm: int) ->
 
 
 @pytest.mark.parametrize("model", ["dgt", "gcn", "graphormer", "deformable-gcn"])
-def test_double_precision_is_that_of_inputs_weights_and_logits(model: str) -> None:
+def test_precision_applies_to_inputs_weights_and_logits(model: str) -> None:
     data, config = block_graph(), Config.of(model)
     inputs = [prepare(data, config.replace(precision=p)) for p in ("single", "double")]
     logits = []

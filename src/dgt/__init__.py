@@ -1,29 +1,52 @@
-"""The Deformable Graph Transformer."""
+"""The Deformable Graph Transformer for node classification.
 
+Most programs only need the names below. They are imported on first use, so that ``import dgt`` and
+``dgt --help`` do not load torch.
+"""
+
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dgt.config import Config as Config
+    from dgt.data import load as load
+    from dgt.encodings import Katz as Katz
     from dgt.errors import InputError as InputError
     from dgt.estimator import NodeClassifier as NodeClassifier
+    from dgt.nn import DGT as DGT
+    from dgt.nn import DGTLight as DGTLight
+    from dgt.sequences import NodeSort as NodeSort
 
 __version__ = version("deformable-graph-transformer")
-__all__ = ["Config", "InputError", "NodeClassifier"]
+__all__ = [
+    "DGT",
+    "Config",
+    "DGTLight",
+    "InputError",
+    "Katz",
+    "NodeClassifier",
+    "NodeSort",
+    "load",
+]
+
+_HOME = {
+    "Config": "dgt.config",
+    "DGT": "dgt.nn",
+    "DGTLight": "dgt.nn",
+    "InputError": "dgt.errors",
+    "Katz": "dgt.encodings",
+    "NodeClassifier": "dgt.estimator",
+    "NodeSort": "dgt.sequences",
+    "load": "dgt.data",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded when asked for, so that the command line can answer --help without loading torch.
-    if name == "NodeClassifier":
-        from dgt.estimator import NodeClassifier
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
 
-        return NodeClassifier
-    if name == "Config":
-        from dgt.config import Config
 
-        return Config
-    if name == "InputError":
-        from dgt.errors import InputError
-
-        return InputError
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,27 +1,27 @@
-"""The one error for what a user gave and we cannot take."""
+"""Errors caused by user input or by the environment."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """A mistake in a user's file, setting or argument.
+    """An invalid file, setting or argument.
 
-    The message stands alone: it names the place (file, row, column or flag), the value found there
-    and what was expected. The command line prints it and exits with 2.
+    The message is self-contained: it states the place (file, row, column or flag), the value found
+    there and what was expected. The command line prints it and exits with code 2.
     """
 
 
 class RankError(Exception):
-    """Another of the processes that train together is gone."""
+    """Another process of the same training job has ended or cannot be reached."""
 
 
 class MemoryNeeded(InputError):
-    """A model and a graph that together need more memory than there is."""
+    """A model needs more memory on a graph than is available."""
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """A clause that names the choices like ``word``, or all of them when none is like it."""
+    """Returns a clause that suggests the choices similar to ``word``, or all if there is none."""
     choices = sorted(words)
     close = difflib.get_close_matches(word, choices, n=3, cutoff=0.5)
     if close:

@@ -1,42 +1,37 @@
-"""NodeClassifier: the library in one class."""
+"""NodeClassifier: trains, evaluates, explains and saves a model."""
 
-import logging
-import platform
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy
 import torch
-import torch_geometric
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-import dgt
-from dgt import budget, distributed, folder
-from dgt.checkpoint import fingerprint
 from dgt.config import Config
-from dgt.encodings import choose_anchors
+from dgt.data.files import normalize, write_predictions
+from dgt.data.splits import PARTS, choose, labeled_nodes
 from dgt.errors import InputError
-from dgt.evaluate import accuracy
-from dgt.explain import Explanation, explain, key_weights, same_label_share
-from dgt.flops import multiply_adds
-from dgt.io import normalise, write_predictions
-from dgt.machine import trim
-from dgt.modelfile import Facts, node_ids, read_model, write_model
+from dgt.explain import Explanation, explain, find_node, model_weights, same_label_share
 from dgt.models import build, require_memory
-from dgt.prepare import prepare, takes_anchors, takes_vectors
-from dgt.splits import PARTS, choose
-from dgt.steps import Batched, Chunked, Whole
-from dgt.train import History, fit
-
-log = logging.getLogger("dgt")
-
-DEFAULT_MODEL = Config().model.model
+from dgt.nn.flops import multiply_adds
+from dgt.prepare import carries_over, prepare
+from dgt.runs.folder import CONFIG, RunFolder, Settings, State, read_metrics, read_settings
+from dgt.runs.identity import node_ids
+from dgt.runs.modelfile import Facts, read_model
+from dgt.system.devices import resolve, seeded
+from dgt.training import distributed
+from dgt.training.batching import Whole
+from dgt.training.loop import fit as train
+from dgt.training.problem import Problem
+from dgt.training.results import of_run, warn_unpredicted
+from dgt.training.steps import steps_for
+from dgt.training.task import Classification, Task
 
 
 class NodeClassifier:
-    """Predicts the classes of a graph's nodes with a Deformable Graph Transformer, or
-    another model.
+    """Classifies the nodes of a graph with a Deformable Graph Transformer or another model.
 
     .. code-block:: python
 
@@ -45,18 +40,23 @@ class NodeClassifier:
 
     Args:
         config: The settings (default: those of the model).
-        **settings: Single settings by name, such as ``lr=0.005`` or ``model="gcn"``.
+        **settings: Settings by name, such as ``lr=0.005``, ``model="gcn"`` or
+            ``device="cuda"``. They take precedence over ``config``.
 
     Attributes:
-        model_: The trained network.
-        facts_: The classes, features and anchors that it was trained for.
-        metrics_: Its accuracies, best epoch and more.
-        history_: A row for each epoch of its training.
+        model_: The trained model.
+        facts_: The classes, features and anchors of the training graph.
+        metrics_: The metrics, the best epoch and other results of training.
+        history_: The losses and metrics of each epoch.
     """
 
     def __init__(self, config: Config | None = None, **settings: Any) -> None:
-        model = settings.get("model", DEFAULT_MODEL)
-        self.config = (config or Config.of(model)).replace(**settings)
+        self.config = (config or Config()).replace(**settings)
+
+    def __repr__(self) -> str:
+        own, of_dgt = self.config.flat(), Config().flat()
+        changed = (f"{name}={own[name]!r}" for name in own if own[name] != of_dgt[name])
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     def fit(
         self,
@@ -70,328 +70,229 @@ class NodeClassifier:
     ) -> "NodeClassifier":
         """Trains on a graph.
 
+        Checks the graph, chooses its split, claims the folder, prepares the model's inputs, builds
+        and trains the model, evaluates it and writes the results.
+
         Args:
-            data: Has ``x``, ``edge_index``, ``y`` (-1: no label) and, if it comes with splits,
-                ``train_mask``, ``val_mask`` and ``test_mask`` of shape [N] or [N, splits].
-            out: Folder for the run's files.
-            resume: Continue the run in ``out``, if one was begun there.
+            data: The graph, with ``x``, ``edge_index``, ``y`` (-1: no label) and optionally
+                ``train_mask``, ``val_mask`` and ``test_mask`` of shape ``(N,)`` or ``(N, splits)``.
+            out: Folder for the files of the run.
+            resume: Continue the run in ``out``, if there is one.
             overwrite: Replace the run in ``out``, if there is one.
             progress: Show progress on stderr.
-            graph: Name or path that the graph was loaded by, for the record in ``out``.
+            graph: Name or path of the graph, for the files in ``out``.
         """
-        distributed.require_possible(self.config)
-        named = isinstance(data, Data) and data.get("class_names") is not None
-        train = self.config.train
-        data = normalise(data)
-        masks = data.get("train_mask")
-        data, splits = choose(data, train.splits, train.split_index)
-        split = train.split_index if splits != "given" else None
-        if split is not None and splits == "published":
-            split %= masks.size(1)
-        require_memory(self.config, data.num_nodes)
-        anchors = None
-        if takes_anchors(self.config):
-            count = self.config.encoding.anchors
-            anchors = choose_anchors(data.edge_index, data.num_nodes, count)
-        state = "new"
-        if out is not None:
-            out = path = Path(out)
-            settings = folder.Settings(self.config, graph)
-            state = distributed.by_first(lambda: folder.claim(path, settings, resume, overwrite))
-
-        self._data = data
-        self._steps = distributed.first_of_machine_first(
-            lambda: self._prepare(data, anchors, progress)
-        )
-        columns = _columns(self._steps.given.get("encoding"))
-        edges = fingerprint([data.edge_index]) if takes_vectors(self.config) else None
-        if self.config.is_dgt and distributed.rank() == 0:
-            self._warn_of_memory(int(data.train_mask.sum()), len(data.class_names))
-        in_channels = data.x.size(1)
-        if distributed.size() > 1:
-            self._steps = distributed.Ranks(self._steps.given, train.chunk_size)
-            # Its own rows are all that a process still needs.
-            data.num_nodes, data.x, data.edge_index = data.num_nodes, None, None
-        trim(from_now_on=isinstance(self._steps, Chunked | distributed.Ranks))
-        if out is not None and state == "complete":
-            return self._restore(out)
-        names, ids = data.class_names, node_ids(data)
-        self.facts_ = Facts(
-            in_channels=in_channels,
-            class_names=names,
-            classes=list(range(len(names))) if named else [int(name) for name in names],
-            feature_names=data.get("feature_names"),
-            anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
-            encoding_channels=columns,
-            edges=edges,
-        )
-        self.model_ = _build(self.config, self.facts_)
+        self._device = self._resolve_device()
+        problem = Problem.of(data, self.config)
+        del data  # so that it can be freed
+        folder = None if out is None else RunFolder(out)
+        state: State = "new"
+        if folder is not None:
+            settings = Settings(self.config, graph)
+            state = distributed.by_first(partial(folder.claim, settings, resume, overwrite))
+        self._data, self._steps = problem.data, problem.prepare(self._device, progress)
+        if folder is not None and state == "complete":
+            self._restore(folder).facts_.require_same(problem.facts, folder.path)
+            return self
+        self._build(problem.facts)
         if distributed.rank() > 0:
-            out = None  # the first process writes
-        history = fit(
+            folder = None  # only rank 0 writes
+        history = train(
             self.model_,
             self._steps,
-            data.y,
-            data.train_mask,
-            data.val_mask,
-            train,
-            out=out,
+            self._task,
+            self._data.y,
+            self._data.train_mask,
+            self._data.val_mask,
+            self.config.train,
+            folder=folder,
             resume=resume,
             progress=progress,
         )
         self.history_ = history.epochs
         logits = self._logits(self._steps)
-        self.metrics_ = self._metrics(history, logits, graph or data.name, splits, split)
-        if out is not None:
-            self._finish(out, logits)
+        self.metrics_ = of_run(problem, self._task, self.model_, history, logits, graph)
+        warn_unpredicted(self._task.predict(logits), self._data)
+        if folder is not None:
+            predictions = self._named(self._data, logits)
+            folder.finish(self.model_.state_dict(), self.facts_, predictions, self.metrics_)
         return self
 
     def predict_proba(self, data: Data | None = None) -> Tensor:
-        """The probability of each class for each node, shape [N, classes].
+        """Returns the probability of each class for each node. Shape: ``(N, classes)``.
 
         Args:
-            data: A graph with the features that the model was trained with and, unless it was
-                trained without a positional encoding, with some of its nodes (default: the graph
-                of :meth:`fit`).
+            data: A graph with the features of the training graph (default: the graph of
+                :meth:`fit`). With the Katz encoding, it must contain the training graph, with
+                another encoding it must be the training graph, unless the encoding carries over.
         """
         _, steps = self._prepared(data)
-        return self._logits(steps).softmax(dim=1)
+        return self._task.scores(self._logits(steps))
 
     def predict(self, data: Data | None = None) -> Tensor:
-        """The class of each node as a number, as in the ``y`` that :meth:`fit` was given."""
-        _, steps = self._prepared(data)
-        return torch.tensor(self.facts_.classes)[self._logits(steps).argmax(dim=1)]
+        """Returns the predicted class of each node, as in ``y`` of the training graph.
 
-    def score(self, data: Data | None = None, mask: str | Tensor = "test") -> float:
-        """The accuracy.
+        Args:
+            data: As in :meth:`predict_proba`.
+        """
+        _, steps = self._prepared(data)
+        return torch.tensor(self.facts_.classes)[self._task.predict(self._logits(steps))]
+
+    def score(
+        self, data: Data | None = None, mask: str | Tensor = "test", metric: str | None = None
+    ) -> float:
+        """Returns the value of a metric.
 
         Args:
             data: A graph with labels (default: the graph of :meth:`fit`).
-            mask: ``"train"``, ``"val"``, ``"test"``, ``"all"`` for all labelled nodes, or a
-                boolean mask of shape [N].
+            mask: ``"train"``, ``"val"``, ``"test"``, ``"all"`` for all labeled nodes, or a
+                boolean mask of shape ``(N,)``.
+            metric: Name of the metric (default: ``metric`` of the settings).
         """
+        chosen = self.config.replace(metric=metric or self.config.train.metric).train.metric
         graph, steps = self._prepared(data)
-        y = self._y(graph)
-        if isinstance(mask, str):
-            if mask not in (*PARTS, "all"):
-                raise InputError(f"mask: got {mask!r}, expected {', '.join(PARTS)} or all")
-            if mask != "all" and data is not None:
-                graph, _ = choose(graph, self.config.train.splits, self.config.train.split_index)
-            mask = y >= 0 if mask == "all" else graph[f"{mask}_mask"]
-        value = accuracy(self._logits(steps).argmax(dim=1), y, mask & (y >= 0))
-        if value is None:
-            raise InputError(f"{graph.name}: mask: there is no labelled node in it")
-        return value
+        y = self.facts_.labels(graph)
+        if data is not None and isinstance(mask, str) and mask in PARTS:
+            graph, _ = choose(graph, self.config.train.splits, self.config.train.split_index)
+        nodes = labeled_nodes(graph, y, mask)
+        return self._task.measure(self._logits(steps)[nodes], y[nodes], [chosen])[chosen]
 
     def write_predictions(self, path: Path | str, data: Data | None = None) -> None:
-        """Writes a row a node, with the columns ``id``, ``prediction`` and ``probability``.
+        """Writes one row per node with the columns ``id``, ``prediction`` and ``probability``.
 
         Args:
             path: A ``.csv`` or ``.parquet`` file.
             data: As in :meth:`predict_proba`.
         """
         graph, steps = self._prepared(data)
-        self._write_predictions(path, graph, self._logits(steps))
-
-    def _write_predictions(self, path: Path | str, graph: Data, logits: Tensor) -> None:
-        probabilities, predictions = logits.softmax(dim=1).max(dim=1)
-        names = [self.facts_.class_names[c] for c in predictions.tolist()]
-        write_predictions(path, node_ids(graph), names, probabilities.tolist())
+        write_predictions(path, *self._named(graph, self._logits(steps)))
 
     def explain(self, node: int | str, top: int = 20, data: Data | None = None) -> Explanation:
-        """The nodes that a node's prediction rests on most: those that it attends to in the last
-        block, over all criteria and heads.
+        """Explains the prediction for a node by the nodes that it attends to most.
+
+        The attention of the last block is summed over all criteria and heads.
 
         Args:
-            node: The node's own id.
-            top: Number of nodes.
+            node: Id of the node.
+            top: Maximum number of nodes to return.
             data: As in :meth:`predict_proba`.
         """
         if top < 1:
             raise InputError(f"top: got {top}, expected at least 1")
         graph, steps = self._prepared(data)
         ids = node_ids(graph)
-        # Whether ids are read as numbers or as text depends on the other ids in the file.
-        query = next((n for n, name in enumerate(ids) if str(name) == str(node)), None)
-        if query is None:
-            raise InputError(f"{graph.name}: has no node {str(node)!r}")
-        weights = self._key_weights(graph, steps, torch.tensor([query]))
-        classes = self._logits(steps).argmax(dim=1).tolist()
-        names = [self.facts_.class_names[c] for c in classes]
+        query = find_node(node, graph, ids)
+        weights = self._weights(graph, steps, torch.tensor([query]))
+        _, names, _ = self._named(graph, self._logits(steps))
         return explain(weights[0], query, top, graph, ids, names)
 
     def same_label_share(
         self, mask: Tensor, data: Data | None = None, *, itself: bool = True
     ) -> float:
-        """The mean, over the nodes of a mask, of the part of a node's attention that is on nodes
-        with its label.
+        """Returns the share of attention on nodes with the same label, averaged over some nodes.
 
         Args:
-            mask: Labelled nodes, bool [N].
+            mask: Labeled nodes to average over, bool. Shape: ``(N,)``.
             data: As in :meth:`predict_proba`.
-            itself: Whether a node's attention on itself counts. If not, nodes that read nothing
-                else are left out of the mean.
+            itself: Whether the attention of a node on itself counts. Otherwise, nodes that only
+                attend to themselves are left out.
         """
         graph, steps = self._prepared(data)
         nodes = mask.nonzero().squeeze(1)
-        weights = self._key_weights(graph, steps, nodes)
+        weights = self._weights(graph, steps, nodes)
         return float(same_label_share(weights, nodes, graph.y, itself=itself).nanmean())
 
     def multiply_adds(self, data: Data | None = None) -> int:
-        """The multiply-adds of one forward pass over a graph, the paper's FLOPs.
+        """Returns the multiply-adds of one forward pass over a graph, which the paper calls FLOPs.
 
         Args:
             data: As in :meth:`predict_proba`.
         """
         return multiply_adds(self.model_, self._prepared(data)[1].given)
 
-    def _key_weights(self, graph: Data, steps: Whole, nodes: Tensor) -> Tensor:
-        attention: Any = getattr(self.model_.eval(), "attention", None)
-        if attention is None:
-            raise InputError(
-                f"{self.config.model.model}: this model has no attention over nodes to explain it "
-                "by; dgt, dgt-light and the transformers have"
-            )
-        heads = attention(**steps.given, nodes=nodes)
-        return key_weights(heads, graph.num_nodes, nodes)
-
     def save(self, path: Path | str) -> None:
         """Writes ``config.toml`` and ``model.safetensors`` into a folder."""
         self._require_fitted()
-        path = Path(path)
-        if (path / folder.CONFIG).exists():
-            folder.read_settings(path)  # refuses to replace a file that is not ours
-        write_model(path / folder.MODEL, self.model_.state_dict(), self.facts_)
-        folder.write_settings(path, folder.Settings(self.config))
+        RunFolder(path).save_model(self.model_.state_dict(), self.facts_, self.config)
 
     @classmethod
-    def load(cls, path: Path | str) -> "NodeClassifier":
-        """Reads what :meth:`save`, or a training run, has written into a folder."""
+    def load(cls, path: Path | str, device: str | None = None) -> "NodeClassifier":
+        """Loads a model that was written by :meth:`save` or by a training run.
+
+        Args:
+            path: The folder.
+            device: Device to predict on (default: ``device`` of the settings in the folder).
+        """
         path = Path(path)
-        settings = folder.read_settings(path)
+        settings = read_settings(path)
         if settings.runs > 1:
             raise InputError(
-                f"{path}: holds {settings.runs} runs; choose one, as {path / 'run-00'}"
+                f"{path}: holds {settings.runs} runs; choose one, such as {path / 'run-00'}"
             )
-        return cls(settings.config)._restore(path)
+        given = {} if device is None else {"device": device}
+        return cls(settings.config, **given)._restore(RunFolder(path))
 
-    def _restore(self, path: Path) -> "NodeClassifier":
-        weights, self.facts_ = read_model(path / folder.MODEL)
-        self.model_ = _build(self.config, self.facts_)
+    def _build(self, facts: Facts) -> None:
+        """Builds the model. Its weights are drawn on the CPU and thus equal on all devices."""
+        self.facts_ = facts
+        self._task: Task = Classification(len(facts.class_names), self.config.train.metric)
+        with seeded(self.config.train.seed, torch.device("cpu")):
+            columns = facts.encoding_columns
+            model = build(self.config, facts.in_channels, self._task.out_channels, columns)
+        self.model_: nn.Module = model.to(self._device)
+
+    def _restore(self, folder: RunFolder) -> "NodeClassifier":
+        self._device = self._resolve_device()
+        weights, facts = read_model(folder.model)
+        self._build(facts)
         try:
             self.model_.load_state_dict(weights)
         except RuntimeError:
-            raise InputError(
-                f"{path / folder.MODEL}: not the weights of the model in {folder.CONFIG}"
-            ) from None
+            raise InputError(f"{folder.model}: not the weights of the model in {CONFIG}") from None
         self.model_.eval()
-        if (path / folder.METRICS).is_file():
-            self.metrics_ = folder.read_metrics(path)
+        if folder.is_complete():
+            self.metrics_ = read_metrics(folder.path)
         return self
+
+    def _resolve_device(self) -> torch.device:
+        double = self.config.model.precision == "double"
+        return resolve(self.config.train.device, double)
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise InputError("this NodeClassifier is not fitted yet; call fit or load first")
 
-    def _prepare(self, data: Data, anchors: Tensor | None, progress: bool = False) -> Whole:
-        """The model's inputs, as the settings have them worked through."""
-        inputs = prepare(data, self.config, anchors, progress=progress)
-        settings = self.config.train
-        if settings.batch_size is not None:
-            return Batched(inputs, settings.batch_size, self.config.model.blocks)
-        if settings.chunk_size is not None:
-            return Chunked(inputs, settings.chunk_size)
-        return Whole(inputs)
-
-    def _warn_of_memory(self, queries: int, classes: int) -> None:
-        x, sequences, encoding = self._steps.given.values()
-        nodes = sequences.size(1)
-        warning = budget.warning(
-            self.config,
-            nodes,
-            queries,
-            _stored(x) / nodes,
-            0 if encoding is None else _stored(encoding) / nodes,
-            classes,
-            distributed.size(),
-        )
-        if warning is not None:
-            log.warning(warning)
-
     def _prepared(self, data: Data | None) -> tuple[Data, Whole]:
-        """A graph, or that of :meth:`fit`, checked against the model, and the model's inputs."""
+        """Returns a checked graph (default: that of :meth:`fit`) and the inputs of the model."""
         self._require_fitted()
         if data is not None:
-            data = normalise(data)
+            data = normalize(data)
             self.facts_.require_features(data)
-            self.facts_.require_edges(data)
+            self.facts_.require_graph(data, carries_over(self.config))
             require_memory(self.config, data.num_nodes)
-            return data, self._prepare(data, self.facts_.find_anchors(data))
+            anchors = self.facts_.find_anchors(data)
+            inputs = prepare(data, self.config, anchors)
+            self.facts_.require_columns(data, inputs.get("encoding"))
+            return data, steps_for(self.config, inputs, self._device)
         if not hasattr(self, "_steps"):
             raise InputError("a loaded NodeClassifier has no graph of its own; pass one as data")
         return self._data, self._steps
 
     @torch.no_grad()
     def _logits(self, steps: Whole) -> Tensor:
+        """Returns the logits of all nodes, on the CPU."""
         self.model_.eval()
-        return steps.predict(self.model_)
+        return steps.predict(self.model_).cpu()
 
-    def _y(self, data: Data) -> Tensor:
-        """The graph's labels as the model's classes, which may be numbered in another way."""
-        known = {name: c for c, name in enumerate(self.facts_.class_names)}
-        for name in data.class_names:
-            if name not in known:
-                raise InputError(f"{data.name}: class {name!r} was not in the training graph")
-        table = torch.tensor([*(known[name] for name in data.class_names), -1])
-        return table[data.y]  # the last entry is that of label -1
+    def _named(
+        self, graph: Data, logits: Tensor
+    ) -> tuple[Sequence[int | str], list[str], list[float]]:
+        """Returns node ids, names of the predicted classes and their probabilities."""
+        predictions = self._task.predict(logits)
+        probabilities = self._task.scores(logits).gather(1, predictions[:, None]).squeeze(1)
+        names = [self.facts_.class_names[c] for c in predictions.tolist()]
+        return node_ids(graph), names, probabilities.tolist()
 
-    def _metrics(
-        self, history: History, logits: Tensor, graph: str, splits: str, split: int | None
-    ) -> dict[str, Any]:
-        data = self._data
-        predictions = logits.argmax(dim=1)
-        return {
-            "graph": graph,
-            "model": self.config.model.model,
-            **{f"{p}_accuracy": accuracy(predictions, data.y, data[f"{p}_mask"]) for p in PARTS},
-            "best_epoch": history.best_epoch,
-            "epochs": len(history.epochs),
-            "seconds": history.seconds,
-            "seed": self.config.train.seed,
-            "splits": splits,
-            "split": split,
-            "parameters": sum(p.numel() for p in self.model_.parameters()),
-            "versions": {
-                "dgt": dgt.__version__,
-                "python": platform.python_version(),
-                "torch": torch.__version__,
-                "torch_geometric": torch_geometric.__version__,
-                "numpy": numpy.__version__,
-            },
-        }
-
-    def _finish(self, out: Path, logits: Tensor) -> None:
-        """Writes a run's results; with its metrics, which come last, the run is complete."""
-        write_model(out / folder.MODEL, self.model_.state_dict(), self.facts_)
-        self._write_predictions(out / folder.PREDICTIONS, self._data, logits)
-        folder.write_metrics(out, self.metrics_)
-        (out / folder.CHECKPOINT).unlink(missing_ok=True)
-        folder.remove_parts(out)
-
-
-def _build(config: Config, facts: Facts) -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.train.seed)
-        columns = facts.encoding_channels
-        if columns is None:
-            columns = len(facts.anchors or [])
-        return build(config, facts.in_channels, len(facts.class_names), columns)
-
-
-def _columns(encoding: Tensor | None) -> int:
-    return 0 if encoding is None else encoding.size(1)
-
-
-def _stored(matrix: Tensor) -> int:
-    """Number of values that a dense or sparse matrix holds."""
-    return len(matrix.values()) if matrix.layout == torch.sparse_csr else matrix.numel()
+    def _weights(self, graph: Data, steps: Whole, nodes: Tensor) -> Tensor:
+        name = self.config.model.model
+        return model_weights(self.model_, name, steps.given, graph.num_nodes, nodes)

@@ -1,8 +1,8 @@
-"""From a graph and the settings to the tensors that a model takes."""
+"""Computes the input tensors of a model from a graph and the settings."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -10,49 +10,48 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from dgt import blocks, structures
+from dgt.baselines import structures
 from dgt.baselines.deformable_gcn import SMOOTHINGS
 from dgt.baselines.graphormer import MAX_DISTANCE
-from dgt.config import Config, EncodingConfig
-from dgt.encodings import choose_anchors, katz, katz_rows, laplacian, node2vec
+from dgt.config import ENCODINGS, Config
+from dgt.data.matrices import adjacency, features, scaled_rows, to_torch
+from dgt.encodings import Encoding, laplacian
+from dgt.encodings.encoding import CarriesOver
 from dgt.errors import InputError
-from dgt.files import cache_folder
-from dgt.graph import adjacency, features, scaled_rows, to_torch
-from dgt.models import inputs
-from dgt.sequences import node_sequences
-from dgt.sequences.nodesort import mapped_sequences, sequence_rows
+from dgt.sequences.make import make_sequences, mapped_sequences, sequence_rows
+from dgt.storage import segments
+from dgt.storage.files import cache_folder
 
-# From this many features on, sparse ones make the first layer faster.
+# Inputs with signs and axes that are arbitrary, and thus other ones on another graph.
+ONE_GRAPH = {"laplacian", "latent_relations"}
+
+# From this number of features on, the first layer is faster with sparse features.
 SPARSE_WIDTH = 64
-# Above this share of non-zero values, dense columns make the first layer faster.
+# Above this fraction of nonzero values, the first layer is faster with dense features.
 DENSE_SHARE = 0.1
 
 
 def prepare(
     data: Data, config: Config, anchors: Tensor | None = None, progress: bool = False
 ) -> dict[str, Tensor | None]:
-    """What the model's ``forward`` takes, by argument name.
+    """Computes the inputs of a model.
 
     Args:
-        data: the graph.
-        config: the settings.
-        anchors: the nodes that get a Katz column, -1 for one that is not in this graph; by default
-            those that :func:`dgt.encodings.choose_anchors` picks.
-        progress: show a progress bar where this takes more than a moment.
+        data: The graph.
+        config: The settings.
+        anchors: Anchors of an encoding with one column per anchor, with -1 for an anchor that is
+            not in this graph (default: the encoding chooses them).
+        progress: Show a progress bar.
 
     Returns:
-        For DGT ``x``, float32 [N, F], sparse CSR where few features are not zero; ``sequences``,
-        int32 [T, N, L]; ``encoding``, float32 [N, N'], sparse CSR where it is sparse, or None if
-        switched off. ``INPUTS`` has those of all models. In double precision float64 instead.
+        The arguments of the model's ``forward`` by name. For DGT these are ``x``, float32
+        ``(N, F)``, in sparse (CSR) format if few features are nonzero; ``sequences``, int32
+        ``(T, N, L)``; and ``encoding``, float32 ``(N, N')``, possibly sparse, or None without an
+        encoding. In double precision, float64 replaces float32. ``INPUTS`` lists the inputs of all
+        models.
     """
-    made: dict[str, Tensor | None] = {}
-    for name in inputs(config):
-        if name == "sequences":
-            made[name] = _sequences(data, config, progress)
-        elif name == "encoding":
-            made[name] = _encoding(data, config, anchors)
-        else:
-            made[name] = INPUTS[name](data, config)
+    request = Request(data, config, anchors, progress)
+    made = {name: INPUTS[name](request) for name in config.record.inputs}
     if config.model.precision == "double":
         made = {name: _double(value) for name, value in made.items()}
     return made
@@ -62,44 +61,79 @@ def _double(value: Tensor | None) -> Tensor | None:
     return value.double() if value is not None and value.is_floating_point() else value
 
 
-def takes_anchors(config: Config) -> bool:
-    """Whether the model has Katz columns, which belong to single nodes."""
-    return "encoding" in inputs(config) and config.encoding.encoding == "katz"
+def carries_over(config: Config) -> CarriesOver:
+    """Returns what another graph must share so that a trained model can use it."""
+    if not ONE_GRAPH.isdisjoint(config.record.inputs):
+        return "edges"
+    return _encoding(config).carries_over if "encoding" in config.record.inputs else "always"
 
 
-def takes_vectors(config: Config) -> bool:
-    """Whether the model has Node2Vec vectors, which belong to a single graph."""
-    return "encoding" in inputs(config) and config.encoding.encoding == "node2vec"
+def _encoding(config: Config) -> Encoding:
+    return ENCODINGS.record(config.encoding.encoding)
 
 
-def _edges(make: Callable[..., Tensor], **options: Any) -> Callable[[Data, Config], Tensor]:
-    return lambda data, config: make(data.edge_index, data.num_nodes, **options)
+class Request(NamedTuple):
+    """The arguments of :func:`prepare`, which every input is computed from."""
+
+    data: Data
+    config: Config
+    anchors: Tensor | None = None
+    progress: bool = False
 
 
-def _features(data: Data, config: Config) -> Tensor:
-    return _compact(scaled_rows(features(data), config.model.feature_scaling))
+Input = Callable[[Request], Tensor | None]
 
 
-def _smoothed(data: Data, config: Config) -> Tensor:
-    x = scaled_rows(features(data), config.model.feature_scaling)
-    return _compact(structures.smoothed(x, data.edge_index, config.model.layers))
+def _edges(make: Callable[..., Tensor], **options: Any) -> Input:
+    return lambda given: make(given.data.edge_index, given.data.num_nodes, **options)
 
 
-def _smoothed_neighbors(data: Data, config: Config) -> Tensor:
-    x = scaled_rows(features(data), config.model.feature_scaling)
-    return structures.smoothed_neighbors(x, data.edge_index, SMOOTHINGS, config.model.neighbors)
+def _scaled_features(given: Request) -> np.ndarray | scipy.sparse.csr_array:
+    return scaled_rows(features(given.data), given.config.model.feature_scaling)
 
 
-def _laplacian(data: Data, config: Config) -> Tensor:
-    return laplacian(data.edge_index, data.num_nodes, config.encoding.laplacian_columns)
+def _features(given: Request) -> Tensor:
+    return _compact(_scaled_features(given))
 
 
-def _degrees(data: Data, config: Config) -> Tensor:
-    return torch.from_numpy(np.diff(adjacency(data.edge_index, data.num_nodes).indptr)).long()
+def _sequences(given: Request) -> Tensor:
+    config = given.config
+    return make_sequences(given.data, config.criteria, config.sequences, given.progress, cache=True)
 
 
-INPUTS: dict[str, Callable[[Data, Config], Tensor]] = {
+def _columns(given: Request) -> Tensor | None:
+    config = given.config
+    columns = _encoding(config).columns(given.data, config.encoding, given.anchors)
+    if columns is None or columns.layout != torch.sparse_csr:
+        return columns
+    dense = columns.values().numel() > DENSE_SHARE * columns.numel()
+    return columns.to_dense() if dense else columns
+
+
+def _smoothed(given: Request) -> Tensor:
+    x, edges = _scaled_features(given), given.data.edge_index
+    return _compact(structures.smoothed(x, edges, given.config.model.layers))
+
+
+def _smoothed_neighbors(given: Request) -> Tensor:
+    x, edges = _scaled_features(given), given.data.edge_index
+    return structures.smoothed_neighbors(x, edges, SMOOTHINGS, given.config.model.neighbors)
+
+
+def _laplacian(given: Request) -> Tensor:
+    data, columns = given.data, given.config.encoding.laplacian_columns
+    return laplacian(data.edge_index, data.num_nodes, columns)
+
+
+def _degrees(given: Request) -> Tensor:
+    matrix = adjacency(given.data.edge_index, given.data.num_nodes)
+    return torch.from_numpy(np.diff(matrix.indptr)).long()
+
+
+INPUTS: dict[str, Input] = {
     "x": _features,
+    "sequences": _sequences,
+    "encoding": _columns,
     "smoothed": _smoothed,
     "normalized": _edges(structures.normalized),
     "one_hop": _edges(structures.normalized, loops=False),
@@ -112,27 +146,15 @@ INPUTS: dict[str, Callable[[Data, Config], Tensor]] = {
     "smoothed_neighbors": _smoothed_neighbors,
     "laplacian": _laplacian,
 }
+"""Functions that compute the inputs of the models, by name."""
 
 
 def _compact(x: np.ndarray | scipy.sparse.csr_array) -> Tensor:
-    """A float32 tensor; sparse CSR where that is faster."""
+    """Converts features to a float32 tensor, in sparse (CSR) format if that is faster."""
     if isinstance(x, np.ndarray):
         return torch.from_numpy(x).float()
     wide = x.shape[1] >= SPARSE_WIDTH and x.nnz <= DENSE_SHARE * x.shape[0] * x.shape[1]
     return to_torch(x) if wide else torch.from_numpy(x.toarray()).float()
-
-
-def _sequences(data: Data, config: Config, progress: bool) -> Tensor:
-    return node_sequences(
-        data,
-        config.criteria,
-        length=config.sequences.length,
-        ppr_alpha=config.sequences.ppr_alpha,
-        ppr_tolerance=config.sequences.ppr_tolerance,
-        spacing=config.sequences.spacing,
-        progress=progress,
-        cache=True,
-    )
 
 
 def precompute(
@@ -142,91 +164,42 @@ def precompute(
     shard: tuple[int, int] = (0, 1),
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Makes the costly part of what :func:`prepare` returns, sequences and Katz columns, or a
-    shard of it, and keeps it on disk, where :func:`prepare` finds it.
+    """Computes the expensive inputs ahead of :func:`prepare` and writes them to the cache.
 
-    What is there already is not made again. The files are the same for any number of shards.
+    These are the sequences and, if it is expensive, the encoding. Existing segments are not
+    computed again. The files do not depend on the number of shards.
 
     Args:
-        data: the graph.
-        config: the settings.
-        folder: where it is kept (default: the cache).
-        shard: which, from 0 on, of how many shards.
-        progress: show a progress bar.
+        data: The graph.
+        config: The settings.
+        folder: Output folder (default: the cache).
+        shard: Index of the shard to compute, starting at 0, and the number of shards.
+        progress: Show a progress bar.
 
     Returns:
-        ``folder``; ``blocks``, the number of them in all; ``made``, by this call; ``missing``,
-        those that other shards have yet to make.
+        ``folder``; ``segments``, the total number of segments; ``made``, the number of segments
+        that this call computed; and ``missing``, the number that other shards have yet to compute.
     """
-    if "sequences" not in inputs(config):
+    if "sequences" not in config.record.inputs:
         raise InputError(
             f"model {config.model.model!r} takes no sequences: there is nothing to prepare"
         )
     folder = folder or cache_folder()
-    settings = config.sequences
-    sequences = sequence_rows(
-        data,
-        config.criteria,
-        settings.length,
-        settings.ppr_alpha,
-        settings.ppr_tolerance,
-        settings.spacing,
-        folder,
-    )
-    rows = list(sequences)
-    if config.encoding.encoding == "katz":
-        rows.append(katz_rows(**_katz_settings(data, config)))
+    every = sequence_rows(data, config.criteria, config.sequences, folder)
+    sequences = [one for one in every if one.name]  # criteria without a name cannot be cached
+    encoding = _encoding(config).rows
+    rows = sequences + ([] if encoding is None else [encoding(data, config.encoding)])
     made = 0
     for one in rows:
         made += len(one.missing(folder, shard))
-        for _ in blocks.through(one, folder, shard, progress, must_write=True):
+        for _ in segments.through(one, folder, shard, progress, must_write=True):
             pass
-    shape = (len(sequences), data.num_nodes, settings.length)
-    if not any(one.missing(folder) for one in sequences):
+    shape = (len(every), data.num_nodes, config.sequences.length)
+    if len(sequences) == len(every) and not any(one.missing(folder) for one in sequences):
         mapped_sequences(sequences, shape, folder)
     return {
         "folder": str(folder),
-        "blocks": sum(len(one.blocks()) for one in rows),
+        "segments": sum(len(one.segments()) for one in rows),
         "made": made,
         "missing": sum(len(one.missing(folder)) for one in rows),
     }
-
-
-def _encoding(data: Data, config: Config, anchors: Tensor | None) -> Tensor | None:
-    if config.encoding.encoding == "none":
-        return None
-    if config.encoding.encoding == "laplacian":
-        return _laplacian(data, config)
-    if config.encoding.encoding == "node2vec":
-        return _node2vec(data, config.encoding)
-    columns = katz(**_katz_settings(data, config, anchors), cache=True)
-    dense = columns.values().numel() > DENSE_SHARE * columns.numel()
-    return columns.to_dense() if dense else columns
-
-
-def _katz_settings(data: Data, config: Config, anchors: Tensor | None = None) -> dict[str, Any]:
-    settings = config.encoding
-    if anchors is None:
-        anchors = choose_anchors(data.edge_index, data.num_nodes, settings.anchors)
-    return {
-        "edge_index": data.edge_index,
-        "num_nodes": data.num_nodes,
-        "order": settings.katz_order,
-        "beta": settings.katz_beta,
-        "scaling": settings.katz_scaling,
-        "anchors": anchors,
-    }
-
-
-def _node2vec(data: Data, settings: EncodingConfig) -> Tensor:
-    """From the cache, where they are already: training the vectors takes some seconds."""
-    channels, p, q = settings.node2vec_channels, settings.node2vec_p, settings.node2vec_q
-    shape = (data.num_nodes, channels)
-    name = blocks.fingerprint(("node2vec", *shape, p, q), data.edge_index.cpu().numpy())
-
-    def make() -> np.ndarray:
-        return node2vec(data.edge_index, data.num_nodes, channels=channels, p=p, q=q).numpy()
-
-    path = cache_folder() / "encodings" / f"{name}.npy"
-    kept = blocks.mapped(path, shape, np.float32, lambda: [make()])
-    return torch.from_numpy(make() if kept is None else kept)

@@ -1,4 +1,4 @@
-"""Each model's equation, against PyG's layers or dense algebra on a small graph."""
+"""The equation of each model, compared with PyG's layers or dense algebra on a small graph."""
 
 import pytest
 import scipy.sparse
@@ -24,7 +24,7 @@ from dgt.baselines.graphormer import MAX_DISTANCE
 from dgt.baselines.graphsage import SAGELayer
 from dgt.baselines.mixhop import MixHopLayer
 from dgt.config import Config
-from dgt.graph import to_torch
+from dgt.data.matrices import to_torch
 from dgt.prepare import prepare
 from tests.small import block_graph
 
@@ -118,15 +118,15 @@ def test_sgc(data):
 
 def test_mlp_and_gcn_and_jknet(data):
     S = symmetric(adjacency(data) + torch.eye(N))
-    mlp = baselines.MLP(12, 8, 3, layers=3)
+    mlp = baselines.MLP(12, 8, 3, layers=3).eval()
     first, second, third = mlp.layers
     hidden = torch.relu(second(torch.relu(first(data.x))))
     torch.testing.assert_close(mlp(data.x), third(hidden))
     given = inputs(data, "gcn")
-    gcn = baselines.GCN(12, 8, 3)
+    gcn = baselines.GCN(12, 8, 3).eval()
     W0, W1 = (layer.lin.weight for layer in gcn.layers)
     torch.testing.assert_close(gcn(**given), S @ torch.relu(S @ data.x @ W0) @ W1)
-    jknet = baselines.JKNet(12, 8, 3)
+    jknet = baselines.JKNet(12, 8, 3).eval()
     W0, W1 = (layer.lin.weight for layer in jknet.layers)
     one = torch.relu(S @ data.x @ W0)
     two = torch.relu(S @ one @ W1)
@@ -138,7 +138,7 @@ def test_h2gcn(data):
     far = ((A @ A > 0) & (A == 0) & ~torch.eye(N, dtype=torch.bool)).float()
     assert far.sum() > 0
     one, two = symmetric(A), symmetric(far)
-    model = baselines.H2GCN(12, 8, 3)
+    model = baselines.H2GCN(12, 8, 3).eval()
     r0 = torch.relu(model.embed(data.x))
     r1 = torch.cat([one @ r0, two @ r0], dim=1)
     r2 = torch.cat([one @ r1, two @ r1], dim=1)
@@ -147,7 +147,7 @@ def test_h2gcn(data):
 
 
 def plain_attention(attention, z: Tensor, mask: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Node by node, head by head."""
+    """Attention with loops over nodes and heads."""
     D = z.size(1) // attention.heads
     q, (k, v) = attention.queries(z), attention.key_value(z).chunk(2, dim=1)
     out = torch.zeros_like(z)
@@ -164,7 +164,7 @@ def plain_attention(attention, z: Tensor, mask: Tensor, bias: Tensor | None = No
 
 @torch.no_grad()
 def test_transformer(data):
-    model = baselines.Transformer(12, 16, 3, heads=2, blocks=2)
+    model = baselines.Transformer(12, 16, 3, heads=2, blocks=2).eval()
     z = model.embed(data.x)
     everyone = torch.ones(N, N)
     for block in model.blocks:
@@ -178,7 +178,7 @@ def test_transformer(data):
 
 @torch.no_grad()
 def test_graphormer(data):
-    model = baselines.Graphormer(12, 16, 3, heads=2)
+    model = baselines.Graphormer(12, 16, 3, heads=2).eval()
     given = inputs(data, "graphormer")
     A = adjacency(data)
     model.bias.normal_()
@@ -233,7 +233,7 @@ def test_sparse_attention_is_that_of_pyg(data):
 
 
 def test_gt_draws_signs_in_training(data):
-    network = baselines.GTFull(12, 16, 3)
+    network = baselines.GTFull(12, 16, 3, dropout=0, input_dropout=0)
     given = inputs(data, "gt-full")
     assert not torch.equal(network(**given), network(**given))
     network.eval()
@@ -243,10 +243,10 @@ def test_gt_draws_signs_in_training(data):
 @torch.no_grad()
 def test_geom_gcn(data):
     given = inputs(data, "geom-gcn")
-    model = baselines.GeomGCN(12, 8, 3)
+    model = baselines.GeomGCN(12, 8, 3).eval()
     R = 9
     relations = given["latent_relations"].to_dense().view(N, R, N, R)
-    # a relation does not reach into another
+    # The relations do not mix.
     assert all((relations[:, r, :, s] == 0).all() for r in range(R) for s in range(R) if r != s)
 
     def layer(linear, h: Tensor) -> list[Tensor]:
@@ -261,7 +261,7 @@ def test_geom_gcn(data):
 @torch.no_grad()
 def test_deformable_gcn(data):
     given = inputs(data, "deformable-gcn", neighbors=4)
-    model = baselines.DeformableGCN(12, 8, 3, blocks=2)
+    model = baselines.DeformableGCN(12, 8, 3, blocks=2).eval()
     for weight in model.parameters():
         weight.add_(0.3 * torch.randn_like(weight))
     A = adjacency(data)
@@ -279,7 +279,7 @@ def test_deformable_gcn(data):
             for n, u in enumerate(neighbors[v]):
                 step = phi[u] - phi[v]
                 r[n, 3] = u == v
-                if step.norm() > 1e-5:  # nodes with the same neighbours may be at one place
+                if step.norm() > 1e-5:  # nodes with the same neighbors may coincide
                     r[n, :3] = step / step.norm()
             a = (r @ kernels[v].t()).softmax(0)
             for k in range(4):
@@ -311,11 +311,11 @@ def test_deformable_gcn(data):
     torch.testing.assert_close(model(**given), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_gradients_of_deformable_gcn_do_not_blow_up_where_nodes_are_at_one_place(data):
+def test_gradients_of_deformable_gcn_do_not_explode_where_nodes_coincide(data):
     gradients = []
     for precision in ("single", "double"):
         torch.manual_seed(0)
-        model = baselines.DeformableGCN(12, 8, 3)
+        model = baselines.DeformableGCN(12, 8, 3).eval()
         given = inputs(data, "deformable-gcn", neighbors=4, precision=precision)
         model = model.double() if precision == "double" else model
         F.cross_entropy(model(**given), data.y).backward()

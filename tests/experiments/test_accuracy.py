@@ -1,4 +1,4 @@
-"""How accuracies are laid out, against numbers worked out by hand."""
+"""Tables of accuracies against numbers computed by hand."""
 
 import math
 
@@ -9,13 +9,25 @@ from dgt.experiments.accuracy import accuracies
 from dgt.experiments.paper import PAPER, Figure
 from dgt.experiments.record import Record
 from dgt.experiments.table import Line, Setup
-from dgt.report import Sheet, markdown
+from dgt.report.sheet import Sheet, markdown
 
 
 def line(dataset: str, tests: list[float], asked: int) -> Line:
     config = Config()
     records = [
-        Record("t", dataset, "dgt", 0, 0, test + 0.1, test, 1, 1.0, config.to_dict(), {})
+        Record(
+            "t",
+            dataset,
+            "dgt",
+            0,
+            0,
+            {"accuracy": test + 0.1},
+            {"accuracy": test},
+            1,
+            1.0,
+            config.to_dict(),
+            {},
+        )
         for test in tests
     ]
     return Line(Setup(dataset, "dgt", config), records, asked)
@@ -80,7 +92,7 @@ def test_markdown(sheet: Sheet):
     assert lines[1] == "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
     assert lines[2] == "| cora | dgt | 72.00±4.97 | 2.00 | 3 | 72.50±0.60 | -0.50 |"
     assert lines[6] == ""
-    assert lines[7].startswith("Test accuracy in per cent")
+    assert lines[7].startswith("Test accuracy in percent")
     assert lines[8].startswith("† ")
 
 

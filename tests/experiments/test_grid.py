@@ -1,13 +1,13 @@
-"""Table 1 as a grid, against one written by hand."""
+"""Table 1 as a grid against one written by hand."""
 
 from dgt.config import Config
 from dgt.experiments.accuracy import accuracies
+from dgt.experiments.average_rank import with_ranks
 from dgt.experiments.grid import with_grid
 from dgt.experiments.paper import PAPER, Figure
-from dgt.experiments.ranks import with_ranks
 from dgt.experiments.record import Record
 from dgt.experiments.table import Line, Setup
-from dgt.report import markdown
+from dgt.report.sheet import markdown
 
 FIGURES = {
     ("cora", "gcn"): Figure(80, 0.5, PAPER),
@@ -22,7 +22,7 @@ def line(dataset: str, model: str, tests: list[float], asked: int, refused: bool
     config = Config.of(model)
     records = [
         Record("t", dataset, model, 0, 0, test, test, 1, 1.0, config.to_dict(), {})
-        for test in tests
+        for test in ({"accuracy": value} for value in tests)
     ]
     return Line(Setup(dataset, model, config), records, asked, refused)
 
@@ -40,7 +40,7 @@ def figure(dataset: str, model: str) -> Figure | None:
     return FIGURES.get((dataset, model))
 
 
-def test_a_line_a_model_and_a_column_a_graph():
+def test_one_row_per_model_and_one_column_per_graph():
     sheet = with_grid(with_ranks(accuracies(LINES, "Title", figure)))
     assert sheet.grid is not None
     assert sheet.grid.columns == ("model", "cora", "reddit", "ring", "average rank")
@@ -49,8 +49,8 @@ def test_a_line_a_model_and_a_column_a_graph():
         ("dgt", "**76.00±25.41*** (+6.0)", "**80.00±0.00** (-10.0)", "50.00 (+10.0)", "1.0 (1.5)"),
     ]
     assert sheet.grid.notes[1:] == (
-        "On ring, in place of the paper's: a star (1900).",
-        "* Not all runs are done.",
+        "On ring, compared with: a star (1900).",
+        "* Not all runs are finished.",
     )
     text = markdown(sheet)
     assert text.startswith("| model | cora | reddit | ring | average rank |\n| --- | ---: |")
@@ -58,7 +58,7 @@ def test_a_line_a_model_and_a_column_a_graph():
     assert text.endswith("\n\n</details>\n")
 
 
-def test_a_part_of_it():
+def test_part_of_the_table():
     sheet = with_grid(with_ranks(accuracies(LINES[1:2], "Title", figure)))
     assert sheet.grid is not None
     assert sheet.grid.columns == ("model", "cora")

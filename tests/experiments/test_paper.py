@@ -1,12 +1,11 @@
-"""The paper's figures, against what the paper derives from them."""
+"""The published figures against averages that the paper derives from them."""
 
 import pytest
 
-from dgt.config import MODELS
-from dgt.experiments.paper import PAPER, TABLE1, table1
+from dgt.experiments.paper import MODELS, PAPER, TABLE1, table1
 from dgt.experiments.table1 import DATASETS
 
-# The paper's last column: the mean, over its eight data sets, of a model's rank.
+# The last column of Table 1: the rank of each model, averaged over eight data sets.
 AVERAGE_RANK = {
     "mlp": 12.38, "gcn": 7.25, "gat": 9.13, "graphsage": 7.13, "jknet": 6.25, "sgc": 11.25,
     "gatv2": 8.25, "mixhop": 6.25, "geom-gcn": 10.50, "h2gcn": 8.50, "deformable-gcn": 6.00,
@@ -21,14 +20,14 @@ def test_average_ranks(model: str):
     assert len(datasets) == 8
     ranks = []
     for dataset in datasets:
-        # a model without a figure comes after all that have one
+        # a model without a figure ranks last
         means = [TABLE1[dataset, m].mean or 0 for m in AVERAGE_RANK]
         own = TABLE1[dataset, model].mean or 0
         ranks.append(1 + sum(mean > own for mean in means))
     assert sum(ranks) / 8 == pytest.approx(AVERAGE_RANK[model], abs=0.0051)
 
 
-def test_the_figures_beside_ours():
+def test_the_figures_compared_with_ours():
     assert table1("squirrel", "dgt") == (63.78, 0.59, PAPER, None)
     assert table1("cora", "dgt-light") == (86.60, 0.60, PAPER, None)
     assert table1("reddit", "gat") == (None, None, PAPER, "OOM")

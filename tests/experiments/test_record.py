@@ -1,4 +1,4 @@
-"""The file of finished runs: nothing is lost, nothing is glued together."""
+"""The record of finished runs survives interrupted and concurrent writes."""
 
 import dataclasses
 import json
@@ -22,8 +22,8 @@ def record(seed: int = 0, dataset: str = "cora", **settings) -> Record:
         model=config.model.model,
         split=3,
         seed=seed,
-        val_accuracy=0.5,
-        test_accuracy=0.25,
+        val={"accuracy": 0.5},
+        test={"accuracy": 0.25},
         best_epoch=7,
         seconds=1.5,
         settings=config.to_dict(),
@@ -31,7 +31,7 @@ def record(seed: int = 0, dataset: str = "cora", **settings) -> Record:
     )
 
 
-def test_what_is_written_is_read(tmp_path: Path):
+def test_records_are_read_as_written(tmp_path: Path):
     path = tmp_path / "results" / "runs.jsonl"
     assert read(path) == {}
     first, second = record(0, criteria=["ppr", "bfs"], anchors=5), record(1, katz_beta=1)
@@ -40,37 +40,37 @@ def test_what_is_written_is_read(tmp_path: Path):
     found = read(path)
     config = Config().replace(splits="published", split=3, criteria=("ppr", "bfs"), anchors=5)
     assert list(found) == [("cora", config), ("cora", Config.from_dict(second.settings))]
-    # JSON has lists where Config has tuples
+    # tuples become lists in JSON
     assert json.dumps(dataclasses.asdict(found["cora", config])) == json.dumps(
         dataclasses.asdict(first)
     )
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert set(lines[0]) == {
-        "table", "dataset", "model", "split", "seed", "val_accuracy", "test_accuracy",
-        "best_epoch", "seconds", "settings", "versions", "measures",
+        "table", "dataset", "model", "split", "seed", "val", "test", "best_epoch",
+        "seconds", "settings", "versions", "measures",
     }  # fmt: skip
 
 
-def test_of_two_records_of_one_run_the_first_counts(tmp_path: Path):
+def test_the_first_record_of_a_run_counts(tmp_path: Path):
     path = tmp_path / "runs.jsonl"
     append(path, record())
-    append(path, dataclasses.replace(record(), table="defaults", test_accuracy=0.75))
+    append(path, dataclasses.replace(record(), table="defaults", test={"accuracy": 0.75}))
     append(path, record(dataset="citeseer"))
-    assert [(r.dataset, r.test_accuracy) for r in read(path).values()] == [
-        ("cora", 0.25),
-        ("citeseer", 0.25),
+    assert [(r.dataset, r.test) for r in read(path).values()] == [
+        ("cora", {"accuracy": 0.25}),
+        ("citeseer", {"accuracy": 0.25}),
     ]
 
 
 @pytest.mark.parametrize("cut", [1, 2, 30, 400, -2])
-def test_a_line_that_was_cut_short(tmp_path: Path, caplog, cut: int):
+def test_a_truncated_last_line_is_skipped(tmp_path: Path, caplog, cut: int):
     path = tmp_path / "runs.jsonl"
     append(path, record(0))
     whole = path.read_bytes()
     path.write_bytes(whole + whole[:cut])
     with caplog.at_level(logging.WARNING):
         assert len(read(path)) == 1
-    assert f"{path}: line 2 was cut short" in caplog.text
+    assert f"{path}: line 2 was cut short and is skipped" in caplog.text
     append(path, record(1))
     assert path.read_bytes().startswith(whole)
     caplog.clear()
@@ -78,7 +78,7 @@ def test_a_line_that_was_cut_short(tmp_path: Path, caplog, cut: int):
     assert caplog.text == ""
 
 
-def test_a_whole_line_without_its_end_is_kept(tmp_path: Path, caplog):
+def test_a_last_line_without_a_newline_is_kept(tmp_path: Path, caplog):
     path = tmp_path / "runs.jsonl"
     append(path, record(0))
     path.write_bytes(path.read_bytes().rstrip(b"\n"))
@@ -98,7 +98,7 @@ def test_a_whole_line_without_its_end_is_kept(tmp_path: Path, caplog):
         ('{"table": "table1"}', "has no 'dataset'"),
     ],
 )
-def test_a_damaged_line_in_the_middle(tmp_path: Path, line: str, part: str):
+def test_a_damaged_line_in_the_middle_is_an_error(tmp_path: Path, line: str, part: str):
     path = tmp_path / "runs.jsonl"
     append(path, record(0))
     with open(path, "ab") as file:
@@ -109,17 +109,31 @@ def test_a_damaged_line_in_the_middle(tmp_path: Path, line: str, part: str):
     assert f"{path}: line 2: " in str(error.value)
 
 
-def test_a_value_of_the_wrong_kind(tmp_path: Path):
+def test_a_value_of_the_wrong_type_is_an_error(tmp_path: Path):
     path = tmp_path / "runs.jsonl"
-    append(path, dataclasses.replace(record(), test_accuracy="high"))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="line 1: test_accuracy: expected float, got 'high'"):
+    append(path, dataclasses.replace(record(), seconds="long"))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="line 1: seconds: expected float, got 'long'"):
+        read(path)
+    path.unlink()
+    append(path, dataclasses.replace(record(), test={"accuracy": "high"}))  # type: ignore[dict-item]
+    with pytest.raises(InputError, match="line 1: test: accuracy: expected float, got 'high'"):
+        read(path)
+
+
+def test_a_line_in_the_format_before_0_2_is_refused(tmp_path: Path):
+    path = tmp_path / "runs.jsonl"
+    values = dataclasses.asdict(record())
+    del values["val"], values["test"]
+    path.write_text(json.dumps({**values, "val_accuracy": 0.5, "test_accuracy": 0.25}) + "\n")
+    with pytest.raises(InputError, match=r"line 1: written by a version before 0\.2: .* 'val'"):
         read(path)
 
 
 def test_lines_of_other_versions(tmp_path: Path):
     path = tmp_path / "runs.jsonl"
     older, other = record(0), record(1)
-    del older.settings["model"]["mlp_ratio"]  # as if written before this setting was there
+    del older.settings["model"]["mlp_ratio"]  # as if written before this setting existed
+    del older.settings["train"]["metric"], older.settings["train"]["device"]
     other.settings["model"]["wings"] = 2
     append(path, older)
     append(path, other)
@@ -139,7 +153,7 @@ def test_two_writers(tmp_path: Path):
     for process in processes:
         process.start()
     while any(process.is_alive() for process in processes):
-        read(path)  # never meets half a line
+        read(path)  # never sees a partial line
         time.sleep(0.001)
     for process in processes:
         process.join()
@@ -148,7 +162,7 @@ def test_two_writers(tmp_path: Path):
     assert sorted(json.loads(line)["seed"] for line in lines) == list(range(60))
 
 
-def test_a_place_that_cannot_be_written_to(tmp_path: Path):
+def test_an_unwritable_path_is_an_error(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
         require_writable(tmp_path / "file" / "runs.jsonl")
@@ -158,13 +172,13 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path):
         read(tmp_path)
 
 
-def test_a_run_done_again_adds_its_measures(tmp_path: Path):
+def test_repeating_a_run_adds_its_measurements(tmp_path: Path):
     path = tmp_path / "runs.jsonl"
     first = record(0)
     older = {n: v for n, v in dataclasses.asdict(first).items() if n != "measures"}
     path.write_text(json.dumps(older) + "\n")
     assert list(read(path).values()) == [first]
     for measures in ({"one": {"a": 1}}, {"one": {"a": 2}, "two": {"b": 3}}):
-        append(path, dataclasses.replace(first, test_accuracy=0.0, measures=measures))
+        append(path, dataclasses.replace(first, test={"accuracy": 0.0}, measures=measures))
     (found,) = read(path).values()
     assert found == dataclasses.replace(first, measures={"one": {"a": 1}, "two": {"b": 3}})

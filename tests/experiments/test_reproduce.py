@@ -1,4 +1,4 @@
-"""``dgt reproduce``: which runs it does, in which order, and what it leaves behind."""
+"""``dgt reproduce``: which runs it trains, in which order, and what it writes."""
 
 import json
 from collections.abc import Iterator
@@ -10,16 +10,16 @@ from matplotlib.figure import Figure
 
 from dgt import InputError
 from dgt.cli import main
-from dgt.config import MODELS, Config
+from dgt.config import Config
 from dgt.errors import MemoryNeeded
 from dgt.estimator import NodeClassifier
 from dgt.experiments import TABLES, Table, reproduce
 from dgt.experiments.accuracy import accuracies
-from dgt.experiments.paper import table1
+from dgt.experiments.paper import MODELS, table1
 from dgt.experiments.record import Record, read
 from dgt.experiments.runner import train
 from dgt.experiments.table import Line, Run, Setup
-from dgt.report import Sheet
+from dgt.report.sheet import Sheet
 from tests.small import QUICK
 
 DATASETS = [
@@ -39,7 +39,7 @@ def table(name: str = "table1", datasets=("cora", "citeseer"), **settings) -> Ta
 
 @pytest.fixture
 def done(monkeypatch) -> list[Run]:
-    """The runs that were done, by a stand-in that trains nothing."""
+    """Records the runs instead of training them."""
     runs: list[Run] = []
 
     def share(work, tasks: list[Run], workers: int | None) -> Iterator[tuple[Run, Record]]:
@@ -54,7 +54,7 @@ def done(monkeypatch) -> list[Run]:
 def stand_in(run: Run) -> Record:
     train = run.config.train
     assert train.split is not None
-    test = 0.5 + train.split / 100 + train.seed / 1000
+    test = {"accuracy": 0.5 + train.split / 100 + train.seed / 1000}
     return Record(
         run.table, run.dataset, run.config.model.model, train.split, train.seed,
         test, test, 1, 1.0, run.config.to_dict(), {},
@@ -85,7 +85,7 @@ def test_runs_go_over_splits_then_seeds_and_spread_over_the_table(done: list[Run
     assert {run.config.train.splits for run in done} == {"published"}
 
 
-def test_no_run_is_done_twice(done: list[Run], tmp_path: Path):
+def test_no_run_is_repeated(done: list[Run], tmp_path: Path):
     reproduce(table(), runs=3, results=tmp_path)
     assert len(done) == 3 * 2 * len(MODELS)
     done.clear()
@@ -95,7 +95,7 @@ def test_no_run_is_done_twice(done: list[Run], tmp_path: Path):
     reproduce(table(), runs=4, results=tmp_path, models=["dgt"])
     assert names(done) == [("cora", "dgt", 3, 0), ("citeseer", "dgt", 3, 0)]
     done.clear()
-    # other settings are other runs, and only these count in the table
+    # runs with other settings are separate runs, and only they count in this table
     sheet = reproduce(table(lr=0.5), runs=2, results=tmp_path)
     assert len(done) == 2 * 2 * len(MODELS)
     assert {row["runs"] for row in sheet.numbers} == {2}
@@ -109,7 +109,7 @@ def test_lines_with_the_same_settings_share_their_runs(done: list[Run], tmp_path
     assert [row["runs"] for row in sheet.numbers] == [2, 2]
 
 
-def test_what_is_measured_goes_on_record(done: list[Run], tmp_path: Path):
+def test_measurements_are_recorded(done: list[Run], tmp_path: Path):
     def lay_out(lines: list[Line]) -> Sheet:
         numbers = [{"measured": len([r for r in line.records if r.measures])} for line in lines]
         return Sheet("Title", ("a",), [("",)] * len(lines), (), numbers)
@@ -124,7 +124,7 @@ def test_what_is_measured_goes_on_record(done: list[Run], tmp_path: Path):
     reproduce(plain, runs=3, results=tmp_path, models=["dgt"])
     done.clear()
     sheet = reproduce(first_measured, runs=3, results=tmp_path, models=["dgt"])
-    assert names(done) == [("cora", "dgt", 0, 0)]  # on record, but not measured
+    assert names(done) == [("cora", "dgt", 0, 0)]  # recorded, but not measured
     assert sheet.numbers == [{"measured": 1}]
     done.clear()
     sheet = reproduce(all_measured, runs=3, results=tmp_path, models=["dgt"])
@@ -143,7 +143,7 @@ def test_what_is_measured_goes_on_record(done: list[Run], tmp_path: Path):
 def test_a_figure_is_drawn(done: list[Run], tmp_path: Path):
     def draw(lines: list[Line]) -> Figure | None:
         figure = Figure()
-        figure.subplots().plot([line.records[0].test_accuracy for line in lines])
+        figure.subplots().plot([line.records[0].test["accuracy"] for line in lines])
         return figure if len(lines) > 1 else None
 
     drawn = Table("drawn", table().setups, table().lay_out, draw=draw)
@@ -157,14 +157,14 @@ def test_a_figure_is_drawn(done: list[Run], tmp_path: Path):
     assert [content[:4] for content in written[0]] == [b"\x89PNG", b"%PDF"]
 
 
-def test_a_table_need_not_have_every_pair():
+def test_a_table_may_lack_some_combinations():
     setups = [
         Setup("cora", "a", Config()),
         Setup("actor", "b", Config().replace(model="dgt-light")),
     ]
     sparse = Table("sparse", lambda: setups, table().lay_out)
     assert sparse.select(["actor"]) == setups[1:]
-    with pytest.raises(InputError, match="no line with both"):
+    with pytest.raises(InputError, match="no line with this combination"):
         sparse.select(["actor"], ["dgt"])
 
 
@@ -188,7 +188,7 @@ def test_what_is_written(done: list[Run], tmp_path: Path):
 
 
 def test_show_runs_nothing(done: list[Run], tmp_path: Path):
-    with pytest.raises(InputError, match=r"runs\.jsonl: there is no run of table1"):
+    with pytest.raises(InputError, match=r"runs\.jsonl: no run of table1 is recorded"):
         reproduce(table(), results=tmp_path, show=True)
     assert not any(tmp_path.iterdir())
     reproduce(table(), runs=2, results=tmp_path)
@@ -199,7 +199,7 @@ def test_show_runs_nothing(done: list[Run], tmp_path: Path):
     assert asked == {m: (2, 30) if m.startswith("dgt") else (2, 10) for m in MODELS}
     (tmp_path / "runs.jsonl").write_text("")
     reproduce(table(), runs=1, results=tmp_path, models=["gcn"])
-    sheet = reproduce(table(), results=tmp_path, show=True)  # what has runs, and no more
+    sheet = reproduce(table(), results=tmp_path, show=True)  # only lines with runs
     assert {row["model"] for row in sheet.numbers} == {"gcn"}
 
 
@@ -226,7 +226,7 @@ def test_a_run_that_needs_too_much_memory(monkeypatch):
 
     monkeypatch.setattr(NodeClassifier, "fit", fail)
     monkeypatch.setattr("dgt.experiments.runner._load", lambda dataset: None)
-    assert train(Setup("cora", "graphormer", Config()).run("table1", 0)) is None
+    assert train(Setup("cora", "graphormer", Config()).plan("table1", 1)[0]) is None
 
 
 def test_mistakes_are_found_before_the_first_run(done: list[Run], tmp_path: Path):
@@ -246,7 +246,7 @@ def test_mistakes_are_found_before_the_first_run(done: list[Run], tmp_path: Path
     assert [p.name for p in tmp_path.iterdir()] == ["README.md"]
 
 
-def test_an_interrupt_keeps_what_is_done(done: list[Run], tmp_path: Path, monkeypatch, capsys):
+def test_an_interrupt_keeps_finished_runs(done: list[Run], tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setitem(TABLES, "table1", table())
     tokens = ["reproduce", "table1", "--runs", "2", "--results", str(tmp_path), "--models", "dgt"]
     with monkeypatch.context() as patch:
@@ -259,14 +259,14 @@ def test_an_interrupt_keeps_what_is_done(done: list[Run], tmp_path: Path, monkey
         assert main(tokens) == 130
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "4 runs, 0 of them on record" in shown.err
+    assert "4 runs, 0 of them recorded" in shown.err
     assert "1/4  cora, dgt, split 0, seed 0: val 50.00%, test 50.00%; " in shown.err
-    assert "to continue, give the same command again" in shown.err
+    assert "run the same command again to continue" in shown.err
     assert len(read(tmp_path / "runs.jsonl")) == 1
     assert main(tokens) == 0
     assert len(done) == 3
     shown = capsys.readouterr()
-    assert "4 runs, 1 of them on record" in shown.err
+    assert "4 runs, 1 of them recorded" in shown.err
     assert "50.50±6.35" in shown.out
     assert f"written: {tmp_path / 'table1.json'}, {tmp_path / 'table1.md'}" in shown.out
     assert main([*tokens, "--quiet"]) == 0
@@ -295,7 +295,7 @@ def test_the_tables(capsys, tmp_path: Path, monkeypatch):
         assert all(s.config.model.model == s.variant for s in setups)
     preset = tmp_path / "citeseer-dgt-light.toml"
     preset.write_text("[model]\nmodel = 'dgt-light'\n[train]\nlr = 0.125\n")
-    for module in ("config", "experiments.table1"):
+    for module in ("config.preset", "experiments.table1"):
         monkeypatch.setattr(f"dgt.{module}.presets", lambda: {preset.stem: preset})
     for name, lr in (("table1", 0.125), ("defaults", Config().train.lr)):
         changed = Config().replace(model="dgt-light", lr=lr)
@@ -312,8 +312,14 @@ def test_mistakes_on_the_command_line(capsys, tmp_path: Path):
         (["tabel1"], "unknown table 'tabel1'; did you mean 'table1'?"),
         (["table1", "--datasets", "coora"], "'coora'"),
         (["table1", "--models", "gnc"], "'gnc'"),
-        (["table1", "--runs", "0"], "--runs: got 0, expected at least 1"),
-        (["table1", "--workers", "0"], "--workers: got 0, expected at least 1"),
+        (
+            ["table1", "--runs", "0"],
+            'Invalid value "0" for --runs. Expected at least 1',
+        ),
+        (
+            ["table1", "--workers", "0"],
+            'Invalid value "0" for --workers. Expected at least 1',
+        ),
         ([], "TABLE"),
     ]:
         assert main(["reproduce", *tokens, "--results", str(tmp_path / "results")]) == 2
@@ -330,7 +336,7 @@ def test_a_run_that_fails_is_named(monkeypatch):
 
     monkeypatch.setattr(NodeClassifier, "fit", fail)
     monkeypatch.setattr("dgt.experiments.runner._load", lambda dataset: None)
-    run = Setup("cora", "dgt", Config()).run("table1", 13)
+    run = Setup("cora", "dgt", Config()).plan("table1", 14)[13]
     with pytest.raises(InputError, match="cora, dgt, split 3, seed 1: too hot"):
         train(run)
 
@@ -339,8 +345,8 @@ def test_a_run_that_fails_is_named(monkeypatch):
     ("variant", "name"),
     [("dgt", "dgt"), ("AR", "dgt AR"), ("dgt/katz", "dgt/katz"), ("epsilon 3", "dgt epsilon 3")],
 )
-def test_a_run_says_which_line_it_is_of(variant: str, name: str):
-    run = Setup("cora", variant, Config()).run("table1", 12)
+def test_the_description_of_a_run_names_its_line(variant: str, name: str):
+    run = Setup("cora", variant, Config()).plan("table1", 13)[12]
     assert str(run) == f"cora, {name}, split 2, seed 1"
 
 
@@ -356,14 +362,14 @@ def test_real_runs_in_two_processes(tmp_path: Path, monkeypatch, capsys):
         ("cora", "dgt-light", 0, 0),
         ("cora", "dgt-light", 1, 0),
     ]
-    # a run of a table is a run like any other
-    from dgt.datasets import load
+    # a run of a table gives the same result as NodeClassifier
+    from dgt.data import load
 
     alone = NodeClassifier(model="dgt-light", splits="published", split=1, seed=0, **settings)
     metrics = alone.fit(load("cora", "published")).metrics_
     (record,) = (r for r in records if r.split == 1)
-    assert record.test_accuracy == metrics["test_accuracy"]
-    assert record.val_accuracy == metrics["val_accuracy"]
+    assert record.test["accuracy"] == metrics["test_accuracy"]
+    assert record.val["accuracy"] == metrics["val_accuracy"]
     assert record.best_epoch == metrics["best_epoch"]
     assert record.versions == metrics["versions"]
     assert record.seconds > 0

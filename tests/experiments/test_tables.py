@@ -1,4 +1,4 @@
-"""The tables beside Table 1: which runs they have, and tiny runs of each from end to end."""
+"""The tables other than Table 1: their setups, and small runs of each from end to end."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from dgt.config import ABSOLUTE, Config
+from dgt.config import Config
 from dgt.estimator import NodeClassifier
 from dgt.experiments import TABLES, attention, efficiency, reproduce
 from dgt.experiments.paper import ENCODINGS, FLOPS, INTERPOLATION, NODESORT, TABLE1
@@ -22,7 +22,7 @@ FOUR = ("cora", "citeseer", "chameleon", "squirrel")
 
 
 def changes(name: str) -> dict[tuple[str, str], dict]:
-    """For each line the settings that are others than those found for its data set and model."""
+    """Returns the settings of each line that differ from those found for its data set and model."""
     lines = {}
     for setup in TABLES[name].setups():
         model = setup.config.model.model
@@ -39,8 +39,8 @@ def changes(name: str) -> dict[tuple[str, str], dict]:
 
 def test_nodesort_changes_the_criteria() -> None:
     criteria = {
-        "AR": ABSOLUTE[:1],
-        "AB": ABSOLUTE[1:2],
+        "AR": ("absolute-random",),
+        "AB": ("absolute-bfs",),
         "AM": ("absolute-bfs", "absolute-ppr", "absolute-similarity"),
         "RB": ("bfs",),
         "RP": ("ppr",),
@@ -97,7 +97,7 @@ def test_the_papers_figures_agree_with_its_table1() -> None:
 
 
 def test_flops_from_sizes_alone() -> None:
-    """By hand, and as the paper has them; as counted on a graph of such sizes."""
+    """Against a formula, the paper, and the count on a real graph of the same size."""
     N, F, classes, C = 168_114, 7, 2, 64
     by_hand = 2 * N * N * C + 6 * N * C * C + N * F * C + N * C * classes
     config = Config.of("transformer")
@@ -135,7 +135,7 @@ def graph() -> Data:
 
 @pytest.fixture
 def tiny(graph: Data, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
-    """The runs that were done: in this process, on the small graph, with quick settings."""
+    """Trains in this process, on a small graph with quick settings, and lists the runs."""
     runs: list[Run] = []
 
     def share(work, tasks: list[Run], workers: int | None) -> Iterator[tuple[Run, Record]]:
@@ -150,7 +150,7 @@ def tiny(graph: Data, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     monkeypatch.setattr("dgt.experiments.runner.share", share)
     for name in ("attention", "efficiency", "encodings", "interpolation", "nodesort"):
         monkeypatch.setattr(f"dgt.experiments.{name}.found", quick)
-    # Each width has a kernel of its own to compile; these two have been compiled for other tests.
+    # Each width compiles its own fused op; these two are already compiled for other tests.
     monkeypatch.setattr("dgt.experiments.interpolation.EPSILONS", (1, 4))
     for name in ("attention", "efficiency"):
         monkeypatch.setattr(f"dgt.experiments.{name}.load", lambda *_: graph)
@@ -194,7 +194,7 @@ def test_attention(tiny: list[Run], graph: Data, tmp_path: Path) -> None:
         assert (tmp_path / f"attention.{kind}").stat().st_size > 1000
 
 
-def test_the_query_is_like_the_papers() -> None:
+def test_the_query_is_the_node_most_similar_to_the_papers() -> None:
     data = block_graph()
     data.val_mask = torch.arange(90) % 2 == 0
     node = attention.query_node(data)
@@ -230,7 +230,7 @@ def test_efficiency(
 
 
 class Here:
-    """A pool that works in this process."""
+    """A process pool that runs tasks in this process."""
 
     def __init__(self, count: int) -> None: ...
 

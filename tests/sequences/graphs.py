@@ -1,4 +1,4 @@
-"""Graphs for the tests of sequences: any shape, and networkx's view of them."""
+"""Random graphs for the tests of sequences, and conversion to and from NetworkX."""
 
 import networkx as nx
 import numpy as np
@@ -9,8 +9,8 @@ from torch_geometric.data import Data
 
 @st.composite
 def graphs(draw: st.DrawFn, most_nodes: int = 30, features: int = 5) -> Data:
-    """Any edges: one-way, double, self-loops, none; so isolated nodes and several components too.
-    Features are small integers, so that rows repeat, tie and vanish."""
+    """Draws graphs with directed edges, duplicates, self-loops, isolated nodes and several
+    components. Features are small integers, so that rows repeat, tie and are zero."""
     nodes = draw(st.integers(1, most_nodes))
     node = st.integers(0, nodes - 1)
     edges = draw(st.lists(st.tuples(node, node), max_size=3 * nodes))
@@ -37,7 +37,7 @@ def from_networkx(graph: nx.Graph) -> Data:
 
 
 def valid(row: torch.Tensor) -> list[int]:
-    """A sequence without its padding, which must be at the end."""
+    """Returns a sequence without its padding, which must be at the end."""
     nodes = row.tolist()
     kept = [node for node in nodes if node != -1]
     assert nodes == kept + [-1] * (len(nodes) - len(kept))

@@ -6,10 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.loader import DataLoader, RandomNodeLoader
+from torch_geometric.loader.utils import filter_data
+from torch_geometric.transforms import NormalizeFeatures, RemoveIsolatedNodes, ToUndirected
 
 from dgt.errors import InputError
-from dgt.sequences import NodeSort, node_sequences
+from dgt.nn import DGT
+from dgt.sequences import NodeSort, current_sequences, node_sequences
 from tests.small import block_graph
 
 
@@ -26,7 +30,7 @@ def by_id(data: Data, length: int) -> np.ndarray:
 
 
 class Small(InMemoryDataset):
-    """A dataset of one graph, as a user of PyG would have."""
+    """A PyG dataset with one graph."""
 
     @property
     def processed_file_names(self) -> str:
@@ -55,7 +59,7 @@ def test_transform_equals_function() -> None:
 @pytest.mark.parametrize("kind", ["transform", "pre_transform"])
 def test_as_transform_of_a_dataset(tmp_path: Path, kind: str) -> None:
     truth = node_sequences(block_graph(), length=7)
-    for _ in range(2):  # the second time from the processed file, with an equal transform
+    for _ in range(2):  # the second time, the processed file is read
         data = Small(str(tmp_path), **{kind: NodeSort(length=7)})[0]
         assert torch.equal(data.sequences, truth)
 
@@ -81,7 +85,7 @@ def test_more_length_than_nodes_and_one_node() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s: s[:, :-1], r"returned shape \[90, 3\], expected \[90, 4\]"),
+        (lambda s: s[:, :-1], r"returned shape \(90, 3\), expected \(90, 4\)"),
         (lambda s: s.astype(float), "returned float64, expected integers"),
         (lambda s: _set(s, 5, 2, 90), "row 5, column 2 is 90, expected -1 or a node below 90"),
         (lambda s: _set(s, 5, 2, -2), "row 5, column 2 is -2, expected -1 or a node below 90"),
@@ -108,8 +112,8 @@ def _set(sequences: np.ndarray, row: int, column: int, value: int) -> np.ndarray
     ("arguments", "message"),
     [
         ({"criteria": ["bfs", "pr"]}, "criteria: unknown criterion 'pr'; did you mean 'ppr'?"),
-        ({"criteria": []}, "criteria: got none"),
-        ({"criteria": [3]}, "criteria: expected names or functions, got 3"),
+        ({"criteria": []}, "criteria: got (), expected at least one criterion"),
+        ({"criteria": [3]}, "criteria: expected a name or a function, got 3"),
         ({"length": 0}, "length: got 0, expected at least 1"),
     ],
 )
@@ -122,13 +126,66 @@ def test_wrong_settings(arguments: dict[str, Any], message: str) -> None:
 def test_wrong_graphs() -> None:
     data = block_graph()
     data.x[3, 4] = float("nan")
-    with pytest.raises(InputError, match="x: expected finite numbers, got nan in row 3, column 4"):
+    with pytest.raises(InputError, match="x: got nan in row 3, column 4, expected finite numbers"):
         node_sequences(data)
     edges = torch.tensor([[0, 1], [1, 90]])
-    with pytest.raises(InputError, match="edge_index: node 90 is not one of the 90 nodes"):
+    with pytest.raises(InputError, match="edge_index: got node 90, expected 0 to 89"):
         node_sequences(Data(edge_index=edges, num_nodes=90), ["bfs"])
 
 
 def test_progress_goes_to_stderr_only_on_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     node_sequences(block_graph(), progress=True)
     assert capfd.readouterr() == ("", "")
+
+
+def _sampled(data: Data) -> Data:
+    """Selects all nodes in another order, as the loaders that sample neighbors do."""
+    edges = torch.arange(data.num_edges)
+    return filter_data(data, torch.arange(data.num_nodes).flip(0), *data.edge_index, edges)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.subgraph(torch.arange(20)),
+        lambda data: data.subgraph(torch.arange(len(data.x)) >= 30),
+        lambda data: RemoveIsolatedNodes()(data.edge_subgraph(torch.arange(5))),
+        _sampled,
+        lambda data: Batch.from_data_list([data, data]),
+        lambda data: next(iter(DataLoader([data, data], batch_size=2))),
+        lambda data: next(iter(RandomNodeLoader(data, num_parts=3))),
+        lambda data: data.edge_subgraph(torch.arange(data.num_edges - 40)),
+        lambda data: Data(x=data.x, edge_index=data.edge_index),
+    ],
+)
+def test_stale_sequences_are_refused(change: Any) -> None:
+    data = change(NodeSort(["bfs"], length=5)(block_graph()))
+    with pytest.raises(ValueError, match="apply NodeSort"):
+        current_sequences(data)
+    repaired = NodeSort(["bfs"], length=5)(data)
+    assert current_sequences(repaired) is repaired.sequences
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data,
+        copy.deepcopy,
+        ToUndirected(),
+        NormalizeFeatures(),
+        lambda data: next(iter(DataLoader([data]))),
+        lambda data: Batch.from_data_list([data, data])[1],
+        lambda data: data.to("cpu").contiguous(),
+    ],
+)
+def test_sequences_stay_current(change: Any) -> None:
+    data = change(NodeSort(["bfs"], length=5)(block_graph()))
+    assert torch.equal(current_sequences(data), node_sequences(block_graph(), ["bfs"], 5))
+
+
+def test_a_model_refuses_sequences_of_another_number_of_nodes() -> None:
+    data = NodeSort(["bfs"], length=5)(block_graph())
+    model = DGT(data.x.size(1), 16, 3, criteria=1).eval()
+    for part in (data.subgraph(torch.arange(20)), Batch.from_data_list([data, data])):
+        with pytest.raises(ValueError, match=r"got .*\(.*90, 5\)"):
+            model(part.x, part.sequences)

@@ -10,7 +10,7 @@ from tests.sequences.graphs import from_networkx, graphs, to_networkx, valid
 
 
 def exact_scores(data: Data, alpha: float) -> np.ndarray:
-    """Row b: the base node b's scores, by a dense solve; itself first, whatever its score."""
+    """Row b has the scores of base node b, from a dense solve, with the base node first."""
     graph = to_networkx(data)
     A = nx.to_numpy_array(graph, nodelist=range(data.num_nodes))
     walk = A / np.maximum(A.sum(axis=0), 1)
@@ -66,7 +66,7 @@ def test_recall_at_the_default_tolerance(graph: nx.Graph) -> None:
 
 
 def test_what_is_left_unpushed_is_counted() -> None:
-    """A coarse push reaches few nodes, yet sequences are full and near the truth."""
+    """A coarse push reaches few nodes, but the sequences are full and nearly exact."""
     data = from_networkx(nx.barabasi_albert_graph(1500, 5, seed=1))
     sequences = node_sequences(data, ["ppr"], 64, 0.15, 1e-3)[0]
     assert (sequences >= 0).all()

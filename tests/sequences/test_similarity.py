@@ -18,8 +18,8 @@ NO_EDGES = torch.empty(2, 0, dtype=torch.long)
 
 
 def exact(x: np.ndarray, length: int) -> list[list[int]]:
-    """Nodes with a similarity above 0, by descending similarity and id, the base node first.
-    Cosines of whole numbers above 0 are compared by their squares, which are fractions."""
+    """Nodes with a positive similarity by descending similarity and id, the base node first.
+    Squared cosines of integers are fractions, so they are compared exactly."""
     rows = [[int(value) for value in row] for row in x]
 
     def dot(a: int, b: int) -> int:
@@ -92,8 +92,8 @@ def test_sparse_tensors_are_taken(layout: torch.layout) -> None:
 
 def clustered(nodes: int = 4000, features: int = 32) -> np.ndarray:
     rng = np.random.default_rng(0)
-    centres = rng.normal(size=(40, features))
-    return centres[rng.integers(0, 40, nodes)] + 0.3 * rng.normal(size=(nodes, features))
+    centers = rng.normal(size=(40, features))
+    return centers[rng.integers(0, 40, nodes)] + 0.3 * rng.normal(size=(nodes, features))
 
 
 def test_index_finds_nearly_what_the_product_finds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def test_index_finds_nearly_what_the_product_finds(monkeypatch: pytest.MonkeyPat
     assert (near[:, 0] == np.arange(len(x))).all()
     found = [len(np.intersect1d(a, b)) for a, b in zip(exact, near, strict=True)]
     assert np.mean(found) / 32 >= 0.99
-    # In order: the similarities fall along each row.
+    # Similarities decrease along each row.
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     similarity = np.einsum("nlf,nf->nl", unit[near], unit)
     assert (np.diff(similarity[:, 1:], axis=1) < 2e-6).all()

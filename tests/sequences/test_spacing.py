@@ -1,4 +1,4 @@
-"""Sequences spaced by score, against a count of positions by hand."""
+"""Spacing by score, compared with positions counted by hand."""
 
 import networkx as nx
 import numpy as np
@@ -6,13 +6,13 @@ import pytest
 import torch
 from sklearn.metrics.pairwise import cosine_similarity
 
-from dgt.graph import adjacency, features
+from dgt.data.matrices import adjacency, features
 from dgt.sequences import node_sequences
 from dgt.sequences.bfs import bfs_sequences
 from dgt.sequences.ppr import ppr_sequences
-from dgt.sequences.ranked import rank
 from dgt.sequences.similarity import UnitRows, similarity_sequences
 from dgt.sequences.spacing import space_by_score
+from dgt.sequences.tie_order import order_nodes
 from tests.sequences.graphs import from_networkx
 from tests.small import block_graph
 
@@ -38,7 +38,7 @@ def test_each_share_is_right_to_one_position() -> None:
 def test_bfs_scores_halve_with_each_hop() -> None:
     data = block_graph()
     sequences, scores = bfs_sequences(
-        rank(adjacency(data.edge_index, data.num_nodes)), 24, lambda done: None
+        order_nodes(adjacency(data.edge_index, data.num_nodes)), 24, lambda done: None
     )
     graph = nx.Graph(data.edge_index.T.tolist())
     for base in range(data.num_nodes):
@@ -54,10 +54,10 @@ def test_bfs_scores_halve_with_each_hop() -> None:
 def test_ppr_scores_are_those_of_a_dense_solve() -> None:
     data, alpha = block_graph(), 0.15
     A = adjacency(data.edge_index, data.num_nodes)
-    sequences, scores = ppr_sequences(rank(A), 12, alpha, 1e-13, lambda done: None)
+    sequences, scores = ppr_sequences(order_nodes(A), 12, alpha, 1e-13, lambda done: None)
     degrees = np.maximum(A.sum(axis=0), 1)
     walk = A.toarray() / degrees
-    truth = alpha * np.linalg.inv(np.eye(data.num_nodes) - (1 - alpha) * walk).T  # a row a base
+    truth = alpha * np.linalg.inv(np.eye(data.num_nodes) - (1 - alpha) * walk).T  # (N, N), by base
     for base in range(data.num_nodes):
         kept = sequences[base] >= 0
         expected = truth[base, sequences[base][kept]]
@@ -81,9 +81,9 @@ def test_spaced_sequences_hold_the_same_nodes_first(criterion: str) -> None:
     plain = node_sequences(data, [criterion], 16)[0]
     spaced = node_sequences(data, [criterion], 16, spacing="score")[0]
     assert torch.equal(spaced[:, 0], plain[:, 0])
-    for ranked, row in zip(plain.tolist(), spaced.tolist(), strict=True):
+    for ordered, row in zip(plain.tolist(), spaced.tolist(), strict=True):
         nodes = list(dict.fromkeys(row))
-        assert nodes == [node for node in ranked if node in nodes]
+        assert nodes == [node for node in ordered if node in nodes]
 
 
 def test_a_lone_node_fills_its_sequence() -> None:

@@ -1,7 +1,9 @@
-"""The models that the paper compares DGT with, one a file.
+"""The models that the paper compares DGT with.
 
-All are modules whose ``model(**inputs, nodes=nodes)`` are the logits of these nodes. They have no
-parts named ``features`` or ``encoding``: in training, those have weight decays of their own.
+Each file holds one model and, at its end, the record that ``dgt.models.MODELS`` lists by name.
+Every model returns the logits of ``nodes`` from ``model(**inputs, nodes=nodes)``. The inputs that
+only baselines take are computed in :mod:`dgt.baselines.structures`. DGT itself lives in
+:mod:`dgt.nn`, and the operators that the models share in :mod:`dgt.ops`.
 """
 
 from dgt.baselines.deformable_gcn import DeformableGCN

@@ -1,13 +1,13 @@
-"""Attention of every node over all nodes."""
+"""Full attention: every node attends to all nodes."""
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dgt.baselines.distance_attention import distance_attention
-from dgt.nn.linear import Linear
+from dgt.ops.distance_attention import distance_attention
+from dgt.ops.linear import Linear
 
 Bias = tuple[Tensor, Tensor]
-"""The bias of each distance, of shape ``(M, values)``, and the distances, ``(nodes, N)``."""
+"""The bias of each distance, shape ``(M, V)``, and the distances, shape ``(Q, N)``."""
 
 
 class FullAttention(nn.Module):
@@ -18,15 +18,15 @@ class FullAttention(nn.Module):
         \mathrm{softmax}_j \Big( \frac{(\mathbf{Q}_m \mathbf{z}_i)^\top \mathbf{K}_m \mathbf{z}_j}
         {\sqrt{C / M}} + b_{mij} \Big) \mathbf{V}_m \mathbf{z}_j \Big]
 
-    Without the bias :math:`b` this is PyTorch's fused ``scaled_dot_product_attention``, with it
-    :func:`~dgt.baselines.distance_attention.distance_attention`; neither keeps an N x N matrix.
+    Without the bias :math:`b`, it calls PyTorch's fused ``scaled_dot_product_attention``; with it,
+    :func:`~dgt.ops.distance_attention.distance_attention`. Neither keeps an ``(N, N)`` matrix.
 
     Args:
         channels: Size C of each node's representation.
-        heads: Number of heads M; divides ``channels``.
+        heads: Number of heads M; must divide ``channels``.
     """
 
-    def __init__(self, channels: int, *, heads: int = 4) -> None:
+    def __init__(self, channels: int, *, heads: int) -> None:
         super().__init__()
         if channels % heads:
             raise ValueError(f"channels ({channels}) must be a multiple of heads ({heads})")
@@ -36,7 +36,15 @@ class FullAttention(nn.Module):
         self.out = Linear(channels, channels)
 
     def forward(self, z: Tensor, nodes: Tensor | None = None, bias: Bias | None = None) -> Tensor:
-        """What all nodes, or ``nodes``, read."""
+        """
+        Args:
+            z: Representations of all nodes. Shape: ``(N, C)``.
+            nodes: The Q nodes that attend, int64 (default: all).
+            bias: Bias added to the attention scores (default: none).
+
+        Returns:
+            Shape: ``(Q, C)``.
+        """
         query, key, value = self._split(z, nodes)
         if bias is None:
             out = F.scaled_dot_product_attention(query[None], key[None], value[None])[0]
@@ -45,16 +53,16 @@ class FullAttention(nn.Module):
         return self.out(out.transpose(0, 1).flatten(1))  # from (M, N, C / M)
 
     def weights(self, z: Tensor, nodes: Tensor | None = None, bias: Bias | None = None) -> Tensor:
-        """The attention itself, of all nodes or of ``nodes``. Shape: ``(M, nodes, N)``."""
+        """Returns the attention weights of all nodes or of ``nodes``. Shape: ``(M, Q, N)``."""
         query, key, _ = self._split(z, nodes)
         scores = query / query.size(-1) ** 0.5 @ key.mT
         if bias is not None:
-            table, distances = bias
-            scores += table[:, distances.long()]
+            values, distances = bias
+            scores += values[:, distances.long()]
         return scores.softmax(-1)
 
     def _split(self, z: Tensor, nodes: Tensor | None) -> tuple[Tensor, ...]:
-        """Queries, keys and values, each of shape ``(M, nodes or N, C / M)``."""
+        """Returns queries ``(M, Q, C / M)``, and keys and values ``(M, N, C / M)``."""
         query = self.queries(z if nodes is None else z[nodes])
         key, value = self.key_value(z).chunk(2, dim=1)
         shape = (-1, self.heads, query.size(1) // self.heads)

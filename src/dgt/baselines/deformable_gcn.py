@@ -6,19 +6,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dgt.nn import edges
-from dgt.nn.dropout import dropout as drop
-from dgt.nn.linear import Linear
-from dgt.nn.softmax import softmax
-from dgt.nn.sparse import SparseLinear, matmul
+from dgt.baselines.record import DEFAULTS
+from dgt.config import ModelConfig
+from dgt.nn.record import Model, builder
+from dgt.ops import edges
+from dgt.ops.dropout import dropout as drop
+from dgt.ops.linear import Linear
+from dgt.ops.softmax import softmax
+from dgt.ops.sparse import SparseLinear, matmul
 
 SMOOTHINGS = 5
-"""Steps over which features are smoothed; each step has a latent graph."""
+"""Number of smoothing steps; there is a latent graph for the raw features and for each step."""
 KERNELS = 4
+"""Number of kernel vectors of a convolution."""
 PLACE = 4
-"""Size of a relation vector, the entry for the node itself included."""
+"""Size of a relation vector, including the entry for the node itself."""
 NEAR = 1e-6
-"""Distance below which nodes are at one place, as each is with itself."""
+"""Distance below which two nodes count as being at the same place."""
 
 
 class DeformableConvolution(nn.Module):
@@ -31,10 +35,11 @@ class DeformableConvolution(nn.Module):
 
     with the relation vector :math:`\mathbf{r}_{uv} = [(\boldsymbol\phi_u - \boldsymbol\phi_v) /
     \|\boldsymbol\phi_u - \boldsymbol\phi_v\| \,\|\, 0]`, and :math:`[\mathbf{0} \,\|\, 1]` for
-    :math:`u = v`. Places :math:`\boldsymbol\phi_v = \mathbf{W}_\phi \mathbf{e}_v` and the kernels'
-    deformations :math:`\Delta_k`, a network of two layers, come from the smoothed features
-    :math:`\mathbf{e}_v`; the kernel vectors :math:`\tilde{\boldsymbol\phi}_k` are learned, of
-    length 1. The result is scaled to length 1.
+    :math:`u = v`. The places :math:`\boldsymbol\phi_v = \mathbf{W}_\phi \mathbf{e}_v` and the
+    deformations :math:`\Delta_k` of the kernel vectors, a network of two layers, are computed from
+    the smoothed features :math:`\mathbf{e}_v`. The kernel vectors
+    :math:`\tilde{\boldsymbol\phi}_k` are learned and have length 1. The output is normalized to
+    length 1.
     """
 
     def __init__(self, channels: int, out_channels: int) -> None:
@@ -48,11 +53,14 @@ class DeformableConvolution(nn.Module):
     def forward(self, h: Tensor, projected: Tensor, crow: Tensor, col: Tensor) -> Tensor:
         """
         Args:
-            h: What is convolved. Shape: ``(N, C)``.
-            projected: The places of the nodes and, beside them, the first layer of their
+            h: Representations of the nodes. Shape: ``(N, C)``.
+            projected: The places of the nodes, concatenated with the first layer of their
                 deformations. Shape: ``(N, 3 + C)``.
-            crow: The graph, sparse (CSR), int64. Shape: ``(N + 1,)``.
-            col: Shape: ``(E,)``.
+            crow: Row pointers of the graph in CSR format, int64. Shape: ``(N + 1,)``.
+            col: Column indices of the graph in CSR format, int64. Shape: ``(E,)``.
+
+        Returns:
+            Shape: ``(N, out_channels)``.
         """
         N = h.size(0)
         places, hidden = projected.split([PLACE - 1, projected.size(1) - PLACE + 1], dim=1)
@@ -67,7 +75,7 @@ class DeformableConvolution(nn.Module):
 
 
 class Block(nn.Module):
-    r"""Convolutions over all graphs, mixed for each node,
+    r"""Convolutions over all graphs, mixed by weights that each node computes:
 
     .. math::
         \tilde{\mathbf{h}}_v = \sum_l \mathrm{softmax}_l(\mathbf{z}^\top \mathbf{y}^{(l)}_v) \,
@@ -75,10 +83,10 @@ class Block(nn.Module):
     """
 
     def __init__(
-        self, in_channels: int, channels: int, out_channels: int, *, input_dropout: float = 0.0
+        self, in_channels: int, channels: int, out_channels: int, *, input_dropout: float
     ) -> None:
         super().__init__()
-        # For each graph the places, and the first layer of the deformations.
+        # For each graph: the places and the first layer of the deformations.
         self.width = PLACE - 1 + channels
         self.project = SparseLinear(
             in_channels, (SMOOTHINGS + 2) * self.width, dropout=input_dropout, bias=False
@@ -91,8 +99,9 @@ class Block(nn.Module):
     def forward(
         self, h: Tensor, x: Tensor, mean: Tensor, graphs: Sequence[tuple[Tensor, Tensor]]
     ) -> Tensor:
-        # Means of the features and then a linear layer are a linear layer and then means: one more
-        # for each graph but the first, the graph itself, and the second.
+        # Smoothing the features and then applying a linear layer equals smoothing its output, which
+        # is smaller. The graph itself and the first latent graph use the features as they are; each
+        # further latent graph takes one more smoothing step.
         projected = self.project(x)
         each = []
         for l, (convolution, graph) in enumerate(zip(self.convolutions, graphs, strict=True)):
@@ -108,25 +117,26 @@ class Block(nn.Module):
 class DeformableGCN(nn.Module):
     r"""Deformable GCN from `"Deformable Graph Convolutional Networks"
     <https://arxiv.org/abs/2112.14438>`_: convolutions over the graph itself and over latent
-    graphs, in which a node's neighbours are those with the nearest features, after these were
-    smoothed by 0, 1, ... 5 means over neighbours.
+    graphs. In a latent graph, the neighbors of a node are the nodes with the nearest features,
+    where the features are smoothed by averaging over neighbors 0, 1, ... or 5 times.
 
     .. math::
         \mathbf{h}^{(0)} = \mathrm{ReLU}(\mathbf{W} \mathbf{x}), \qquad
         \mathbf{h}^{(b)} = \mathrm{ReLU}(\mathbf{h}^{(b-1)} + \mathrm{Block}(\mathbf{h}^{(b-1)}))
 
-    The last block alone makes the logits, with a channel for each class: as all that a block gives
-    they are of length 1 at most, which keeps the model from being sure of what it has seen.
+    The last block has one channel per class and outputs the logits. As the output of every block,
+    they have at most length 1, which keeps the model from becoming overconfident.
 
-    Settled here: 4 kernels in 4 dimensions; no losses besides the cross entropy.
+    This implementation uses 4 kernel vectors with 4 dimensions, and no loss other than the
+    cross-entropy.
 
     Args:
         in_channels: Number of features.
-        hidden_channels: Channels of every node.
+        hidden_channels: Hidden channels of each node.
         out_channels: Number of classes.
         blocks: Number of blocks.
-        dropout: Dropout of hidden channels.
-        input_dropout: Dropout of the features.
+        dropout: Dropout probability of hidden channels.
+        input_dropout: Dropout probability of the features.
     """
 
     def __init__(
@@ -135,9 +145,9 @@ class DeformableGCN(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
-        blocks: int = 1,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
+        blocks: int = ModelConfig.blocks,
+        dropout: float = DEFAULTS["dropout"],
+        input_dropout: float = DEFAULTS["input_dropout"],
     ) -> None:
         super().__init__()
         self.dropout = dropout
@@ -159,14 +169,13 @@ class DeformableGCN(nn.Module):
         """
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
-            mean: The adjacency matrix, each row divided by its sum, sparse (CSR). Shape:
-                ``(N, N)``.
-            joined: The adjacency matrix with self-loops, sparse (CSR). Shape: ``(N, N)``.
-            smoothed_neighbors: The neighbours in each latent graph, int64. Shape: ``(6, N, k)``.
-            nodes: The nodes whose logits are wanted (default: all).
+            mean: Adjacency matrix with rows that sum to 1, sparse (CSR). Shape: ``(N, N)``.
+            joined: Adjacency matrix with self-loops, sparse (CSR). Shape: ``(N, N)``.
+            smoothed_neighbors: Neighbors in each latent graph, int64. Shape: ``(6, N, k)``.
+            nodes: Nodes to return logits for (default: all).
         """
         _, N, k = smoothed_neighbors.shape
-        each = torch.arange(N + 1) * k
+        each = torch.arange(N + 1, device=smoothed_neighbors.device) * k
         graphs = [(joined.crow_indices(), joined.col_indices())]
         graphs += [(each, latent.flatten()) for latent in smoothed_neighbors]
         h = torch.relu(self.embed(x))
@@ -175,3 +184,11 @@ class DeformableGCN(nn.Module):
             y = block(h, x, mean, graphs)
             h = torch.relu(h + y) if block is not self.blocks[-1] else y
         return h if nodes is None else h[nodes]
+
+
+MODEL = Model(
+    build=builder(DeformableGCN, "blocks", "dropout"),
+    inputs=("x", "mean", "joined", "smoothed_neighbors"),
+    grid={"blocks": (1, 2), "neighbors": (5, 10, 15, 20, 25)},
+    defaults=DEFAULTS,
+)

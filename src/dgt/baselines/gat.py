@@ -6,14 +6,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv
 
-from dgt.nn import edges
-from dgt.nn.dropout import dropout as drop
-from dgt.nn.sparse import SparseLinear
+from dgt.baselines.record import DEFAULTS, HEADS, LAYERS
+from dgt.config import ModelConfig
+from dgt.nn.record import Model, builder
+from dgt.ops import edges
+from dgt.ops.dropout import dropout as drop
+from dgt.ops.sparse import SparseLinear
 
 
 class GATLayer(GATConv):
-    """PyG's layer with dropout of its input, which may be sparse; attention over the edges runs in
-    our own operators."""
+    """PyG's layer with dropout of its input, which may be sparse. Attention over the edges uses the
+    operators of :mod:`dgt.ops.edges`."""
 
     def __init__(
         self,
@@ -51,16 +54,16 @@ class GAT(nn.Module):
         \alpha^m_{ij} = \mathrm{softmax}_j \, \mathrm{LeakyReLU}\big(\mathbf{a}_m^\top
         [\mathbf{W}_m \mathbf{h}_i \,\|\, \mathbf{W}_m \mathbf{h}_j]\big)
 
-    The last layer takes the mean over the heads and has no ELU.
+    The last layer averages over the heads and has no ELU.
 
     Args:
         in_channels: Number of features.
-        hidden_channels: Channels of all heads together.
+        hidden_channels: Total number of channels of all heads.
         out_channels: Number of classes.
         layers: Number of layers.
         heads: Number of heads M.
-        dropout: Dropout of hidden channels and of the attention.
-        input_dropout: Dropout of the features.
+        dropout: Dropout probability of hidden channels and of the attention weights.
+        input_dropout: Dropout probability of the features.
     """
 
     Layer: type[nn.Module] = GATLayer
@@ -71,10 +74,10 @@ class GAT(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
-        layers: int = 2,
-        heads: int = 4,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
+        layers: int = ModelConfig.layers,
+        heads: int = ModelConfig.heads,
+        dropout: float = DEFAULTS["dropout"],
+        input_dropout: float = DEFAULTS["input_dropout"],
     ) -> None:
         super().__init__()
         self.layers: Sequence[nn.Module] = nn.ModuleList(  # type: ignore[assignment]
@@ -93,9 +96,17 @@ class GAT(nn.Module):
         """
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
-            joined: The adjacency matrix with self-loops, sparse (CSR). Shape: ``(N, N)``.
-            nodes: The nodes whose logits are wanted (default: all).
+            joined: Adjacency matrix with self-loops, sparse (CSR). Shape: ``(N, N)``.
+            nodes: Nodes to return logits for (default: all).
         """
         for l, layer in enumerate(self.layers):
             x = layer(F.elu(x) if l else x, joined)
         return x if nodes is None else x[nodes]
+
+
+MODEL = Model(
+    build=builder(GAT, "layers", "dropout", "heads"),
+    inputs=("x", "joined"),
+    grid=LAYERS | HEADS,
+    defaults=DEFAULTS,
+)

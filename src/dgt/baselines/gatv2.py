@@ -4,14 +4,16 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATv2Conv
 
 from dgt.baselines.gat import GAT
-from dgt.nn import edges
-from dgt.nn.dropout import dropout as drop
-from dgt.nn.sparse import SparseLinear
+from dgt.baselines.record import DEFAULTS, HEADS, LAYERS
+from dgt.nn.record import Model, builder
+from dgt.ops import edges
+from dgt.ops.dropout import dropout as drop
+from dgt.ops.sparse import SparseLinear
 
 
 class GATv2Layer(GATv2Conv):
-    """PyG's layer with dropout of its input, which may be sparse; attention over the edges runs in
-    our own operators."""
+    """PyG's layer with dropout of its input, which may be sparse. Attention over the edges uses the
+    operators of :mod:`dgt.ops.edges`."""
 
     def __init__(
         self,
@@ -46,7 +48,15 @@ class GATv2(GAT):
         \alpha^m_{ij} = \mathrm{softmax}_j \, \mathbf{a}_m^\top \mathrm{LeakyReLU}\big(
         \mathbf{W}_m \mathbf{h}_i + \mathbf{W}'_m \mathbf{h}_j\big)
 
-    Takes the same arguments.
+    It takes the same arguments.
     """
 
     Layer: type[nn.Module] = GATv2Layer
+
+
+MODEL = Model(
+    build=builder(GATv2, "layers", "dropout", "heads"),
+    inputs=("x", "joined"),
+    grid=LAYERS | HEADS,
+    defaults=DEFAULTS,
+)

@@ -3,13 +3,15 @@
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
+from dgt.baselines.record import DEFAULTS, LAYERS
 from dgt.baselines.stack import Stack
-from dgt.nn.sparse import SparseLinear, matmul
+from dgt.nn.record import Model, builder
+from dgt.ops.sparse import SparseLinear, matmul
 
 
 class GCNLayer(GCNConv):
-    """PyG's layer with dropout of its input, which may be sparse, on a normalised adjacency
-    matrix."""
+    """PyG's layer with dropout of its input, which may be sparse. It takes an adjacency matrix that
+    is normalized already."""
 
     def __init__(self, in_channels: int, out_channels: int, *, dropout: float = 0.0) -> None:
         super().__init__(in_channels, out_channels, normalize=False)
@@ -27,9 +29,7 @@ class GCN(Stack):
         \mathbf{H}^{(l)} = \mathrm{ReLU}(\mathbf{S} \mathbf{H}^{(l-1)} \mathbf{W}^{(l)}), \qquad
         \mathbf{S} = \mathbf{D}^{-1/2} (\mathbf{A} + \mathbf{I}) \mathbf{D}^{-1/2}
 
-    whose last layer has no ReLU.
-
-    Takes the arguments of :class:`~dgt.baselines.stack.Stack`.
+    The last layer has no ReLU. For the arguments, see :class:`~dgt.baselines.stack.Stack`.
     """
 
     Layer = GCNLayer
@@ -39,6 +39,14 @@ class GCN(Stack):
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
             normalized: The matrix S, sparse (CSR). Shape: ``(N, N)``.
-            nodes: The nodes whose logits are wanted (default: all).
+            nodes: Nodes to return logits for (default: all).
         """
         return self.through(x, normalized, nodes=nodes)
+
+
+MODEL = Model(
+    build=builder(GCN, "layers", "dropout"),
+    inputs=("x", "normalized"),
+    grid=LAYERS,
+    defaults=DEFAULTS,
+)

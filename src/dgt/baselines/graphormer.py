@@ -5,16 +5,20 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from dgt.baselines.record import BLOCKS, HEADS, ONE_HEAD
 from dgt.baselines.transformer import Block
-from dgt.nn import edges
-from dgt.nn.dropout import Dropout
-from dgt.nn.linear import Linear
-from dgt.nn.norm import NORMS
-from dgt.nn.sparse import SparseLinear
+from dgt.config import Config, ModelConfig
+from dgt.nn.record import Model, builder
+from dgt.ops import edges
+from dgt.ops.dropout import Dropout
+from dgt.ops.linear import Linear
+from dgt.ops.norm import NORMS
+from dgt.ops.sparse import SparseLinear
 
 MAX_DEGREE = 511
+"""Higher degrees share the encoding of this one."""
 MAX_DISTANCE = 20
-"""Longer paths are as these; one more stands for no path."""
+"""Longer paths share the bias of this length; ``MAX_DISTANCE + 1`` means that there is no path."""
 
 
 class Graphormer(nn.Module):
@@ -26,20 +30,20 @@ class Graphormer(nn.Module):
         \mathbf{A}_{ij} = \frac{(\mathbf{Q} \mathbf{z}_i)^\top \mathbf{K} \mathbf{z}_j}{\sqrt{C/M}}
         + b_{\phi(v_i, v_j)}
 
-    The centrality encoding :math:`\mathbf{d}` is learned for each degree, the bias :math:`b` for
-    each length :math:`\phi` of the shortest path between two nodes and each head, the same in all
-    blocks. Blocks are those of a Transformer, with the norm before each part.
+    The centrality encoding :math:`\mathbf{d}` is learned for each degree. The bias :math:`b` is
+    learned for each head and each length :math:`\phi` of the shortest path between two nodes, and
+    shared by all blocks. The blocks are those of :class:`~dgt.baselines.transformer.Transformer`.
 
     Args:
         in_channels: Number of features.
-        hidden_channels: Channels C of every node.
+        hidden_channels: Hidden channels C of each node.
         out_channels: Number of classes.
         blocks: Number of blocks.
-        heads: Attention heads M.
+        heads: Number of attention heads M.
         norm: ``"layer"``, ``"batch"`` or ``"none"``.
         mlp_ratio: Width of a block's MLP as a multiple of ``hidden_channels``.
-        dropout: Dropout of hidden channels.
-        input_dropout: Dropout of the features.
+        dropout: Dropout probability of hidden channels.
+        input_dropout: Dropout probability of the features.
     """
 
     def __init__(
@@ -48,12 +52,12 @@ class Graphormer(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
-        blocks: int = 1,
-        heads: int = 4,
-        norm: str = "layer",
-        mlp_ratio: float = 1.0,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
+        blocks: int = ModelConfig.blocks,
+        heads: int = ONE_HEAD["heads"],
+        norm: str = ModelConfig.norm,
+        mlp_ratio: float = ModelConfig.mlp_ratio,
+        dropout: float = ONE_HEAD["dropout"],
+        input_dropout: float = ONE_HEAD["input_dropout"],
     ) -> None:
         super().__init__()
         self.embed = SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
@@ -73,11 +77,11 @@ class Graphormer(nn.Module):
         """
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
-            degrees: Number of neighbours, int64. Shape: ``(N,)``.
-            distances: Edges on the shortest paths, uint8, at most 20, and 21 for no path. Shape:
-                ``(N, N)``.
-            nodes: The nodes whose logits are wanted; the last block then works for them alone
-                (default: all).
+            degrees: Number of neighbors of each node, int64. Shape: ``(N,)``.
+            distances: Lengths of the shortest paths, uint8, at most 20; 21 if there is no path.
+                Shape: ``(N, N)``.
+            nodes: Nodes to return logits for; the last block then attends only for them (default:
+                all).
         """
         z = self._embedded(x, degrees)
         for block in self.blocks[:-1]:
@@ -89,9 +93,12 @@ class Graphormer(nn.Module):
     def attention(
         self, x: Tensor, degrees: Tensor, distances: Tensor, *, nodes: Tensor | None = None
     ) -> Tensor:
-        """The attention of the last block, of all nodes or of ``nodes``. Shape: ``(M, nodes, N)``.
+        """Returns the attention weights of the last block, of all nodes or of ``nodes``.
 
-        Call it in evaluation mode; in training, dropout changes it.
+        Call it in evaluation mode: in training mode, dropout affects the result.
+
+        Returns:
+            Shape: ``(M, Q, N)``.
         """
         z = self._embedded(x, degrees)
         for block in self.blocks[:-1]:
@@ -102,3 +109,18 @@ class Graphormer(nn.Module):
 
     def _embedded(self, x: Tensor, degrees: Tensor) -> Tensor:
         return self.embed(x) + edges.gather(self.centrality, degrees.clamp(max=MAX_DEGREE))
+
+
+def _memory(config: Config, nodes: int) -> float:
+    """Returns the bytes for all pairwise distances and the rows of training and validation
+    nodes."""
+    return 3.0 * nodes**2
+
+
+MODEL = Model(
+    build=builder(Graphormer, "blocks", "heads", "norm", "dropout", "mlp_ratio"),
+    inputs=("x", "degrees", "distances"),
+    grid=BLOCKS | HEADS,
+    memory=_memory,
+    defaults=ONE_HEAD,
+)

@@ -3,13 +3,15 @@
 from torch import Tensor
 from torch_geometric.nn import SAGEConv
 
+from dgt.baselines.record import DEFAULTS, LAYERS
 from dgt.baselines.stack import Stack
-from dgt.nn.sparse import SparseLinear, matmul
+from dgt.nn.record import Model, builder
+from dgt.ops.sparse import SparseLinear, matmul
 
 
 class SAGELayer(SAGEConv):
-    """PyG's layer with dropout of its input, which may be sparse: so the linear layers come before
-    the mean and not after it, to the same result."""
+    """PyG's layer with dropout of its input, which may be sparse. The linear layers are therefore
+    applied before the mean instead of after it, which gives the same result."""
 
     def __init__(self, in_channels: int, out_channels: int, *, dropout: float = 0.0) -> None:
         super().__init__(in_channels, out_channels)
@@ -22,15 +24,13 @@ class SAGELayer(SAGEConv):
 
 class GraphSAGE(Stack):
     r"""GraphSAGE from `"Inductive Representation Learning on Large Graphs"
-    <https://arxiv.org/abs/1706.02216>`_, with the mean of all neighbours:
+    <https://arxiv.org/abs/1706.02216>`_, with the mean of all neighbors:
 
     .. math::
         \mathbf{h}^{(l)}_i = \mathrm{ReLU}\Big(\mathbf{W}^{(l)}_1 \mathbf{h}^{(l-1)}_i +
         \mathbf{W}^{(l)}_2 \cdot \mathrm{mean}_{j \in N(i)} \mathbf{h}^{(l-1)}_j\Big)
 
-    whose last layer has no ReLU.
-
-    Takes the arguments of :class:`~dgt.baselines.stack.Stack`.
+    The last layer has no ReLU. For the arguments, see :class:`~dgt.baselines.stack.Stack`.
     """
 
     Layer = SAGELayer
@@ -39,8 +39,15 @@ class GraphSAGE(Stack):
         """
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
-            mean: The adjacency matrix, each row divided by its sum, sparse (CSR). Shape:
-                ``(N, N)``.
-            nodes: The nodes whose logits are wanted (default: all).
+            mean: Adjacency matrix with rows that sum to 1, sparse (CSR). Shape: ``(N, N)``.
+            nodes: Nodes to return logits for (default: all).
         """
         return self.through(x, mean, nodes=nodes)
+
+
+MODEL = Model(
+    build=builder(GraphSAGE, "layers", "dropout"),
+    inputs=("x", "mean"),
+    grid=LAYERS,
+    defaults=DEFAULTS,
+)

@@ -1,4 +1,4 @@
-"""Graph Transformer of Dwivedi and Bresson, with full and with sparse attention."""
+"""Graph Transformer (GT) by Dwivedi and Bresson, with full or sparse attention."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,17 +7,23 @@ import torch
 from torch import Tensor, nn
 
 from dgt.baselines.attention import FullAttention
+from dgt.baselines.record import BLOCKS, DEFAULTS, HEADS, ONE_HEAD, full_attention
+from dgt.config import EncodingConfig, ModelConfig
 from dgt.nn import Attention as Entries
-from dgt.nn import edges
-from dgt.nn.dropout import Dropout
-from dgt.nn.linear import Linear
-from dgt.nn.norm import NORMS
-from dgt.nn.sparse import SparseLinear
+from dgt.nn.record import Model, builder
+from dgt.ops import edges
+from dgt.ops.dropout import Dropout
+from dgt.ops.linear import Linear
+from dgt.ops.norm import NORMS
+from dgt.ops.sparse import SparseLinear
+
+_FULL_DEFAULTS = ONE_HEAD | {"norm": "batch"}
+_SPARSE_DEFAULTS = DEFAULTS | {"norm": "batch"}
 
 
 class SparseAttention(FullAttention):
-    r"""Attention of each node over its neighbours and itself: :class:`FullAttention` with
-    :math:`j` from :math:`N(i) \cup \{i\}` alone."""
+    r"""Attention of each node over its neighbors and itself: :class:`FullAttention` with the sums
+    restricted to :math:`j \in N(i) \cup \{i\}`."""
 
     def forward(  # type: ignore[override]
         self, z: Tensor, joined: Tensor
@@ -29,11 +35,11 @@ class SparseAttention(FullAttention):
     def weights(  # type: ignore[override]
         self, z: Tensor, joined: Tensor
     ) -> Tensor:
-        """The attention itself, on each edge. Shape: ``(E, M)``."""
+        """Returns the attention weight of each edge and head. Shape: ``(E, M)``."""
         return self._attend(z, joined)[0]
 
     def _attend(self, z: Tensor, joined: Tensor) -> tuple[Tensor, Tensor]:
-        """The weights, and the values of shape ``(N, M, C / M)``."""
+        """Returns the weights, shape ``(E, M)``, and the values, shape ``(N, M, C / M)``."""
         crow, col = joined.crow_indices(), joined.col_indices()
         query, key, value = (t.transpose(0, 1) for t in self._split(z, None))
         scores = edges.products(crow, col, query / query.size(-1) ** 0.5, key)
@@ -50,7 +56,7 @@ class Block(nn.Module):
     """
 
     def __init__(
-        self, attention: FullAttention, channels: int, *, norm: str = "batch", dropout: float = 0.0
+        self, attention: FullAttention, channels: int, *, norm: str, dropout: float
     ) -> None:
         super().__init__()
         self.attention = attention
@@ -73,19 +79,19 @@ class GTFull(nn.Module):
         \mathbf{h}^{(0)}_i = \mathbf{W} \mathbf{x}_i + \mathbf{C} \boldsymbol{\lambda}_i, \qquad
         \mathbf{h}^{(l)} = \mathrm{Block}(\mathbf{h}^{(l-1)})
 
-    :math:`\boldsymbol{\lambda}_i` holds the node's values in the Laplacian's eigenvectors, whose
-    signs are drawn anew at every step of training. A linear layer makes the logits.
+    :math:`\boldsymbol{\lambda}_i` holds the entries of node i in the eigenvectors of the Laplacian,
+    whose signs are flipped at random in every training step. A linear layer outputs the logits.
 
     Args:
         in_channels: Number of features.
-        hidden_channels: Channels of every node.
+        hidden_channels: Hidden channels of each node.
         out_channels: Number of classes.
         blocks: Number of blocks.
-        heads: Attention heads.
+        heads: Number of attention heads.
         norm: ``"layer"``, ``"batch"`` or ``"none"``.
-        dropout: Dropout of hidden channels.
-        input_dropout: Dropout of the features.
-        laplacian_columns: Number of eigenvectors.
+        dropout: Dropout probability of hidden channels.
+        input_dropout: Dropout probability of the features.
+        laplacian_columns: Number of Laplacian eigenvectors.
     """
 
     Attention: type[FullAttention] = FullAttention
@@ -96,12 +102,12 @@ class GTFull(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
-        blocks: int = 1,
-        heads: int = 4,
-        norm: str = "batch",
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
-        laplacian_columns: int = 16,
+        blocks: int = ModelConfig.blocks,
+        heads: int = _FULL_DEFAULTS["heads"],
+        norm: str = _FULL_DEFAULTS["norm"],
+        dropout: float = _FULL_DEFAULTS["dropout"],
+        input_dropout: float = _FULL_DEFAULTS["input_dropout"],
+        laplacian_columns: int = EncodingConfig.laplacian_columns,
     ) -> None:
         super().__init__()
         self.embed = SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
@@ -122,15 +128,18 @@ class GTFull(nn.Module):
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
             laplacian: Eigenvectors. Shape: ``(N, laplacian_columns)``.
-            nodes: The nodes whose logits are wanted (default: all).
+            nodes: Nodes to return logits for (default: all).
         """
         return self._logits(x, laplacian, nodes)
 
     @torch.no_grad()
     def attention(self, x: Tensor, laplacian: Tensor, *, nodes: Tensor | None = None) -> Any:
-        """The attention of the last block, of all nodes or of ``nodes``. Shape: ``(M, nodes, N)``.
+        """Returns the attention weights of the last block, of all nodes or of ``nodes``.
 
-        Call it in evaluation mode; in training, dropout changes it.
+        Call it in evaluation mode: in training mode, dropout affects the result.
+
+        Returns:
+            Shape: ``(M, Q, N)``.
         """
         return self.blocks[-1].attention.weights(self._before_last(x, laplacian), nodes)
 
@@ -140,7 +149,9 @@ class GTFull(nn.Module):
 
     def _before_last(self, x: Tensor, laplacian: Tensor, *where: Tensor) -> Tensor:
         if self.training:
-            laplacian = laplacian * (2 * torch.randint(2, (laplacian.size(1),)) - 1)
+            # Drawn on the CPU, so that the signs are the same on every device.
+            signs = 2 * torch.randint(2, (laplacian.size(1),), device="cpu") - 1
+            laplacian = laplacian * signs.to(laplacian.device)
         h = self.positions(laplacian, plus=self.embed(x))
         for block in self.blocks[:-1]:
             h = block(h, *where)
@@ -148,10 +159,23 @@ class GTFull(nn.Module):
 
 
 class GTSparse(GTFull):
-    r""":class:`GTFull` with the attention of each node over its neighbours and itself; takes the
-    same arguments."""
+    """:class:`GTFull` with attention of each node over its neighbors and itself.
+
+    It takes the same arguments, but has more heads by default.
+    """
 
     Attention: type[FullAttention] = SparseAttention
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        heads: int = ModelConfig.heads,
+        **settings: Any,
+    ) -> None:
+        super().__init__(in_channels, hidden_channels, out_channels, heads=heads, **settings)
 
     def forward(  # type: ignore[override]
         self, x: Tensor, laplacian: Tensor, joined: Tensor, *, nodes: Tensor | None = None
@@ -160,8 +184,8 @@ class GTSparse(GTFull):
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
             laplacian: Eigenvectors. Shape: ``(N, laplacian_columns)``.
-            joined: The adjacency matrix with self-loops, sparse (CSR). Shape: ``(N, N)``.
-            nodes: The nodes whose logits are wanted (default: all).
+            joined: Adjacency matrix with self-loops, sparse (CSR). Shape: ``(N, N)``.
+            nodes: Nodes to return logits for (default: all).
         """
         return self._logits(x, laplacian, nodes, joined)
 
@@ -169,16 +193,33 @@ class GTSparse(GTFull):
     def attention(  # type: ignore[override]
         self, x: Tensor, laplacian: Tensor, joined: Tensor, *, nodes: Tensor | None = None
     ) -> list[list[Entries]]:
-        """The attention of the last block, of all nodes or of ``nodes``, as (node, key, weight) for
-        each head, as :meth:`dgt.nn.DGT.attention` gives it.
+        """Returns the attention weights of the last block, of all nodes or of ``nodes``, as (node,
+        key, weight) for each head, in the form of :meth:`dgt.nn.DGT.attention`.
 
-        Call it in evaluation mode; in training, dropout changes it.
+        Call it in evaluation mode: in training mode, dropout affects the result.
         """
         h = self._before_last(x, laplacian, joined)
         weights = self.blocks[-1].attention.weights(h, joined)  # (E, M)
-        node = torch.arange(len(h)).repeat_interleave(joined.crow_indices().diff())
+        node = torch.arange(len(h), device=h.device)
+        node = node.repeat_interleave(joined.crow_indices().diff())
         key = joined.col_indices()
         if nodes is not None:
             wanted = torch.isin(node, nodes)
             node, key, weights = node[wanted], key[wanted], weights[wanted]
         return [[Entries(node, key, head) for head in weights.unbind(dim=1)]]
+
+
+_SETTINGS = ("blocks", "heads", "norm", "dropout", "laplacian_columns")
+FULL = Model(
+    build=builder(GTFull, *_SETTINGS),
+    inputs=("x", "laplacian"),
+    grid=BLOCKS | HEADS,
+    memory=full_attention,
+    defaults=_FULL_DEFAULTS,
+)
+SPARSE = Model(
+    build=builder(GTSparse, *_SETTINGS),
+    inputs=("x", "laplacian", "joined"),
+    grid=BLOCKS | HEADS,
+    defaults=_SPARSE_DEFAULTS,
+)

@@ -3,9 +3,14 @@
 import torch
 from torch import Tensor, nn
 
-from dgt.nn.dropout import dropout as drop
-from dgt.nn.linear import Linear
-from dgt.nn.sparse import SparseLinear, matmul
+from dgt.baselines.record import DEFAULTS
+from dgt.config import Config, ModelConfig
+from dgt.nn.record import Model, builder
+from dgt.ops.dropout import dropout as drop
+from dgt.ops.linear import Linear
+from dgt.ops.sparse import SparseLinear, matmul
+
+_DEFAULTS = DEFAULTS | {"input_dropout": 0.0}
 
 
 class H2GCN(nn.Module):
@@ -18,17 +23,17 @@ class H2GCN(nn.Module):
         \bar{\mathbf{A}}_2 \mathbf{R}^{(k-1)}], \qquad
         \mathbf{Y} = [\mathbf{R}^{(0)} \,\|\, \dots \,\|\, \mathbf{R}^{(K)}] \mathbf{W}_c
 
-    :math:`\bar{\mathbf{A}}_i = \mathbf{D}_i^{-1/2} \mathbf{A}_i \mathbf{D}_i^{-1/2}` joins the
-    nodes exactly :math:`i` edges apart, without self-loops.
+    :math:`\bar{\mathbf{A}}_i = \mathbf{D}_i^{-1/2} \mathbf{A}_i \mathbf{D}_i^{-1/2}` connects
+    the nodes at distance :math:`i`, without self-loops.
 
     Args:
         in_channels: Number of features.
-        hidden_channels: Channels of :math:`\mathbf{R}^{(0)}`; each round has twice as many as the
-            one before.
+        hidden_channels: Channels of :math:`\mathbf{R}^{(0)}`; each round doubles
+            them.
         out_channels: Number of classes.
         layers: Number of rounds K.
-        dropout: Dropout before the last layer.
-        input_dropout: Dropout of the features.
+        dropout: Dropout probability before the last layer.
+        input_dropout: Dropout probability of the features.
     """
 
     def __init__(
@@ -37,9 +42,9 @@ class H2GCN(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
-        layers: int = 2,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
+        layers: int = ModelConfig.layers,
+        dropout: float = _DEFAULTS["dropout"],
+        input_dropout: float = _DEFAULTS["input_dropout"],
     ) -> None:
         super().__init__()
         self.rounds = layers
@@ -53,9 +58,9 @@ class H2GCN(nn.Module):
         """
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
-            one_hop: The normalised adjacency matrix. Shape: ``(N, N)``.
-            two_hop: The same of nodes two edges apart, dense or sparse (CSR). Shape: ``(N, N)``.
-            nodes: The nodes whose logits are wanted (default: all).
+            one_hop: Normalized adjacency matrix, sparse (CSR). Shape: ``(N, N)``.
+            two_hop: The same for nodes at distance 2, dense or sparse (CSR). Shape: ``(N, N)``.
+            nodes: Nodes to return logits for (default: all).
         """
         r = torch.relu(self.embed(x))
         each = [r]
@@ -64,3 +69,18 @@ class H2GCN(nn.Module):
             each.append(r)
         each = each if nodes is None else [r[nodes] for r in each]
         return self.out(drop(torch.cat(each, dim=1), self.dropout, self.training))
+
+
+def _memory(config: Config, nodes: int) -> float:
+    """Returns the bytes for the pairs of nodes at distance 2, which may be most pairs, and for
+    computing them."""
+    return 3 * 12.0 * nodes**2
+
+
+MODEL = Model(
+    build=builder(H2GCN, "layers", "dropout"),
+    inputs=("x", "one_hop", "two_hop"),
+    grid={"layers": (1, 2)},
+    memory=_memory,
+    defaults=_DEFAULTS,
+)

@@ -7,8 +7,11 @@ from torch import Tensor, nn
 from torch_geometric.nn import JumpingKnowledge
 
 from dgt.baselines.gcn import GCNLayer
-from dgt.nn.dropout import dropout as drop
-from dgt.nn.linear import Linear
+from dgt.baselines.record import DEFAULTS, LAYERS
+from dgt.config import ModelConfig
+from dgt.nn.record import Model, builder
+from dgt.ops.dropout import dropout as drop
+from dgt.ops.linear import Linear
 
 
 class JKNet(nn.Module):
@@ -19,15 +22,15 @@ class JKNet(nn.Module):
         \mathbf{H}^{(l)} = \mathrm{ReLU}(\mathbf{S} \mathbf{H}^{(l-1)} \mathbf{W}^{(l)}), \qquad
         \mathbf{Y} = [\mathbf{H}^{(1)} \,\|\, \dots \,\|\, \mathbf{H}^{(L)}] \mathbf{W}
 
-    with the layers of :class:`~dgt.baselines.gcn.GCN`.
+    The layers are those of :class:`~dgt.baselines.gcn.GCN`.
 
     Args:
         in_channels: Number of features.
         hidden_channels: Channels of each layer.
         out_channels: Number of classes.
         layers: Number of layers L.
-        dropout: Dropout of hidden channels.
-        input_dropout: Dropout of the features.
+        dropout: Dropout probability of hidden channels.
+        input_dropout: Dropout probability of the features.
     """
 
     def __init__(
@@ -36,9 +39,9 @@ class JKNet(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
-        layers: int = 2,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
+        layers: int = ModelConfig.layers,
+        dropout: float = DEFAULTS["dropout"],
+        input_dropout: float = DEFAULTS["input_dropout"],
     ) -> None:
         super().__init__()
         self.dropout = dropout
@@ -58,10 +61,18 @@ class JKNet(nn.Module):
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
             normalized: The matrix S, sparse (CSR). Shape: ``(N, N)``.
-            nodes: The nodes whose logits are wanted (default: all).
+            nodes: Nodes to return logits for (default: all).
         """
         each = []
         for layer in self.layers:
             x = torch.relu(layer(x, normalized))
             each.append(x if nodes is None else x[nodes])
         return self.out(drop(self.jump(each), self.dropout, self.training))
+
+
+MODEL = Model(
+    build=builder(JKNet, "layers", "dropout"),
+    inputs=("x", "normalized"),
+    grid=LAYERS,
+    defaults=DEFAULTS,
+)

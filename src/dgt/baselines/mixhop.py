@@ -6,16 +6,19 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MixHopConv
 
-from dgt.nn.dropout import dropout as drop
-from dgt.nn.linear import Linear
-from dgt.nn.sparse import SparseLinear, matmul
+from dgt.baselines.record import DEFAULTS, LAYERS
+from dgt.config import ModelConfig
+from dgt.nn.record import Model, builder
+from dgt.ops.dropout import dropout as drop
+from dgt.ops.linear import Linear
+from dgt.ops.sparse import SparseLinear, matmul
 
 POWERS = 3  # 0, 1 and 2
 
 
 class MixHopLayer(MixHopConv):
-    """PyG's layer with dropout of its input, which may be sparse: so the linear layers come before
-    the powers of the adjacency matrix and not after them, to the same result."""
+    """PyG's layer with dropout of its input, which may be sparse. The linear layers are therefore
+    applied before the powers of the adjacency matrix, which gives the same result."""
 
     def __init__(self, in_channels: int, out_channels: int, *, dropout: float = 0.0) -> None:
         super().__init__(in_channels, out_channels, powers=list(range(POWERS)), bias=True)
@@ -43,15 +46,15 @@ class MixHop(nn.Module):
         \mathbf{S}^j \mathbf{H}^{(l-1)} \mathbf{W}^{(l)}_j \Big), \qquad
         \mathbf{S} = \mathbf{D}^{-1/2} (\mathbf{A} + \mathbf{I}) \mathbf{D}^{-1/2}
 
-    and a linear layer to the logits.
+    followed by a linear layer that outputs the logits.
 
     Args:
         in_channels: Number of features.
         hidden_channels: Channels of each power.
         out_channels: Number of classes.
         layers: Number of layers.
-        dropout: Dropout of hidden channels.
-        input_dropout: Dropout of the features.
+        dropout: Dropout probability of hidden channels.
+        input_dropout: Dropout probability of the features.
     """
 
     def __init__(
@@ -60,9 +63,9 @@ class MixHop(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
-        layers: int = 2,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
+        layers: int = ModelConfig.layers,
+        dropout: float = DEFAULTS["dropout"],
+        input_dropout: float = DEFAULTS["input_dropout"],
     ) -> None:
         super().__init__()
         self.dropout = dropout
@@ -81,9 +84,17 @@ class MixHop(nn.Module):
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
             normalized: The matrix S, sparse (CSR). Shape: ``(N, N)``.
-            nodes: The nodes whose logits are wanted (default: all).
+            nodes: Nodes to return logits for (default: all).
         """
         for layer in self.layers:
             x = torch.relu(layer(x, normalized))
         x = x if nodes is None else x[nodes]
         return self.out(drop(x, self.dropout, self.training))
+
+
+MODEL = Model(
+    build=builder(MixHop, "layers", "dropout"),
+    inputs=("x", "normalized"),
+    grid=LAYERS,
+    defaults=DEFAULTS,
+)

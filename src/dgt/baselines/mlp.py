@@ -1,9 +1,11 @@
-"""A network that sees each node's features alone."""
+"""Multilayer perceptron, which ignores the graph."""
 
 from torch import Tensor
 
+from dgt.baselines.record import DEFAULTS
 from dgt.baselines.stack import Stack
-from dgt.nn.sparse import SparseLinear
+from dgt.nn.record import Model, builder
+from dgt.ops.sparse import SparseLinear
 
 
 class MLP(Stack):
@@ -13,13 +15,18 @@ class MLP(Stack):
         \mathbf{h}^{(l)}_i = \mathrm{ReLU}(\mathbf{W}^{(l)} \mathbf{h}^{(l-1)}_i +
         \mathbf{b}^{(l)}), \qquad \mathbf{h}^{(0)}_i = \mathbf{x}_i
 
-    whose last layer has no ReLU.
-
-    Takes the arguments of :class:`~dgt.baselines.stack.Stack`.
+    The last layer has no ReLU. For the arguments, see :class:`~dgt.baselines.stack.Stack`.
     """
 
     Layer = SparseLinear
 
     def forward(self, x: Tensor, *, nodes: Tensor | None = None) -> Tensor:
-        """The logits of all nodes, or of ``nodes``; ``x`` is dense or sparse (CSR)."""
+        """
+        Args:
+            x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
+            nodes: Nodes to return logits for (default: all).
+        """
         return self.through(x, nodes=nodes)
+
+
+MODEL = Model(build=builder(MLP, "layers", "dropout"), inputs=("x",), defaults=DEFAULTS)

@@ -2,7 +2,11 @@
 
 from torch import Tensor, nn
 
-from dgt.nn.sparse import SparseLinear
+from dgt.baselines.record import DEFAULTS, LAYERS
+from dgt.nn.record import Model, builder
+from dgt.ops.sparse import SparseLinear
+
+_DEFAULTS = DEFAULTS | {"input_dropout": 0.0}
 
 
 class SGC(nn.Module):
@@ -12,14 +16,13 @@ class SGC(nn.Module):
         \mathbf{Y} = \mathbf{S}^K \mathbf{X} \mathbf{W}, \qquad
         \mathbf{S} = \mathbf{D}^{-1/2} (\mathbf{A} + \mathbf{I}) \mathbf{D}^{-1/2}
 
-    :math:`\mathbf{S}^K \mathbf{X}` is computed once, as in the paper (PyG's ``SGConv`` does so when
-    it is first called).
+    As in the paper, :math:`\mathbf{S}^K \mathbf{X}` is computed once, before training.
 
     Args:
         in_channels: Number of features.
-        hidden_channels: Not used: the model is linear.
+        hidden_channels: Unused, as the model is linear.
         out_channels: Number of classes.
-        input_dropout: Dropout of the smoothed features.
+        input_dropout: Dropout probability of the smoothed features.
     """
 
     def __init__(
@@ -28,12 +31,24 @@ class SGC(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
-        input_dropout: float = 0.0,
+        input_dropout: float = _DEFAULTS["input_dropout"],
     ) -> None:
         super().__init__()
         self.out = SparseLinear(in_channels, out_channels, dropout=input_dropout)
 
     def forward(self, smoothed: Tensor, *, nodes: Tensor | None = None) -> Tensor:
-        """The logits of all nodes, or of ``nodes``, from the smoothed features."""
+        """
+        Args:
+            smoothed: The matrix :math:`S^K X`, dense or sparse (CSR). Shape: ``(N, F)``.
+            nodes: Nodes to return logits for (default: all).
+        """
         out = self.out(smoothed)
         return out if nodes is None else out[nodes]
+
+
+MODEL = Model(
+    build=builder(SGC),
+    inputs=("smoothed",),
+    grid=LAYERS,
+    defaults=_DEFAULTS,
+)

@@ -1,25 +1,29 @@
-"""Layers of one kind, one after the other."""
+"""A stack of layers of the same kind."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from dgt.baselines.record import DEFAULTS
+from dgt.config import ModelConfig
+
 
 class Stack(nn.Module):
-    """Layers with a ReLU between them, the last one to the logits.
+    """A stack of layers with ReLU in between; the last layer outputs the logits.
 
     Args:
         in_channels: Number of features.
-        hidden_channels: Channels between layers.
+        hidden_channels: Hidden channels of each node.
         out_channels: Number of classes.
         layers: Number of layers.
-        dropout: Dropout of hidden channels.
-        input_dropout: Dropout of the features.
+        dropout: Dropout probability of hidden channels.
+        input_dropout: Dropout probability of the features.
     """
 
     Layer: type[nn.Module]
-    """Takes a number of channels in and out, and ``dropout``, that of its input."""
+    """Constructed from the numbers of input and output channels and the ``dropout`` of its
+    input."""
 
     def __init__(
         self,
@@ -27,9 +31,9 @@ class Stack(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
-        layers: int = 2,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
+        layers: int = ModelConfig.layers,
+        dropout: float = DEFAULTS["dropout"],
+        input_dropout: float = DEFAULTS["input_dropout"],
     ) -> None:
         super().__init__()
         widths = [in_channels, *[hidden_channels] * (layers - 1), out_channels]
@@ -39,7 +43,7 @@ class Stack(nn.Module):
         )
 
     def through(self, x: Tensor, *matrix: Tensor, nodes: Tensor | None) -> Tensor:
-        """The logits of all nodes, or of ``nodes``; each layer takes the matrix too."""
+        """Returns the logits of all nodes or of ``nodes``; every layer is also given ``matrix``."""
         for l, layer in enumerate(self.layers):
             x = layer(torch.relu(x) if l else x, *matrix)
         return x if nodes is None else x[nodes]

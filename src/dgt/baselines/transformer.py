@@ -6,15 +6,18 @@ import torch
 from torch import Tensor, nn
 
 from dgt.baselines.attention import Bias, FullAttention
-from dgt.nn.dropout import Dropout
-from dgt.nn.linear import Linear
-from dgt.nn.norm import NORMS
+from dgt.baselines.record import BLOCKS, HEADS, ONE_HEAD, full_attention
+from dgt.config import ModelConfig
 from dgt.nn.positional import KatzEncoding
-from dgt.nn.sparse import SparseLinear
+from dgt.nn.record import Model, builder
+from dgt.ops.dropout import Dropout
+from dgt.ops.linear import Linear
+from dgt.ops.norm import NORMS
+from dgt.ops.sparse import SparseLinear
 
 
 class Block(nn.Module):
-    r"""A block of a Transformer, with the norm before each part as in DGT's:
+    r"""A pre-norm Transformer block, as in DGT but with full attention:
 
     .. math::
         \hat{\mathbf{z}} = \mathrm{MHA}(\mathrm{norm}(\mathbf{z})) + \mathbf{z}, \qquad
@@ -25,10 +28,10 @@ class Block(nn.Module):
         self,
         channels: int,
         *,
-        heads: int = 4,
-        norm: str = "layer",
-        mlp_ratio: float = 1.0,
-        dropout: float = 0.0,
+        heads: int,
+        norm: str,
+        mlp_ratio: float,
+        dropout: float,
     ) -> None:
         super().__init__()
         width = max(1, round(channels * mlp_ratio))
@@ -41,7 +44,7 @@ class Block(nn.Module):
         self.out = Linear(width, channels, bias=False)
 
     def forward(self, z: Tensor, nodes: Tensor | None = None, bias: Bias | None = None) -> Tensor:
-        """The representations of all nodes, or of ``nodes`` alone."""
+        """Returns the new representations of all nodes or of ``nodes``."""
         read = self.attention(self.norm(z), nodes, bias)
         z = self.dropout(read, plus=z if nodes is None else z[nodes])
         return self.out(self.hidden(z), plus=z)
@@ -55,21 +58,21 @@ class Transformer(nn.Module):
         \mathbf{z}^{(0)}_i = \mathbf{W} \mathbf{x}_i + \mathrm{PE}(v_i), \qquad
         \mathbf{z}^{(l)} = \mathrm{Block}(\mathbf{z}^{(l-1)})
 
-    followed by a norm and a linear layer to the logits. The positional encoding is that of
-    :class:`dgt.nn.DGT`, or none.
+    followed by a norm and a linear layer that outputs the logits. The positional encoding is that
+    of :class:`dgt.nn.DGT` and is optional.
 
     Args:
         in_channels: Number of features.
-        hidden_channels: Channels C of every node.
+        hidden_channels: Hidden channels C of each node.
         out_channels: Number of classes.
         blocks: Number of blocks.
-        heads: Attention heads.
+        heads: Number of attention heads.
         norm: ``"layer"``, ``"batch"`` or ``"none"``.
         mlp_ratio: Width of a block's MLP as a multiple of ``hidden_channels``.
-        dropout: Dropout of hidden channels.
-        input_dropout: Dropout of the features.
-        encoding_channels: Columns of the positional encoding; 0 leaves it out.
-        encoding_dropout: Dropout of the positional encoding's columns.
+        dropout: Dropout probability of hidden channels.
+        input_dropout: Dropout probability of the features.
+        encoding_channels: Number of columns of the positional encoding; 0 for none.
+        encoding_dropout: Dropout probability of the columns of the positional encoding.
     """
 
     def __init__(
@@ -78,14 +81,14 @@ class Transformer(nn.Module):
         hidden_channels: int,
         out_channels: int,
         *,
-        blocks: int = 1,
-        heads: int = 4,
-        norm: str = "layer",
-        mlp_ratio: float = 1.0,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
+        blocks: int = ModelConfig.blocks,
+        heads: int = ONE_HEAD["heads"],
+        norm: str = ModelConfig.norm,
+        mlp_ratio: float = ModelConfig.mlp_ratio,
+        dropout: float = ONE_HEAD["dropout"],
+        input_dropout: float = ONE_HEAD["input_dropout"],
         encoding_channels: int = 0,
-        encoding_dropout: float = 0.0,
+        encoding_dropout: float = ModelConfig.encoding_dropout,
     ) -> None:
         super().__init__()
         self.embed = SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
@@ -115,8 +118,8 @@ class Transformer(nn.Module):
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
             encoding: Columns of the positional encoding, dense or sparse (CSR). Shape: ``(N, N')``.
-            nodes: The nodes whose logits are wanted; the last block then works for them alone
-                (default: all).
+            nodes: Nodes to return logits for; the last block then attends only for them (default:
+                all).
         """
         z = self._before_last(x, encoding)
         return self.head(self.blocks[-1](z, nodes))
@@ -125,9 +128,12 @@ class Transformer(nn.Module):
     def attention(
         self, x: Tensor, encoding: Tensor | None = None, *, nodes: Tensor | None = None
     ) -> Tensor:
-        """The attention of the last block, of all nodes or of ``nodes``. Shape: ``(M, nodes, N)``.
+        """Returns the attention weights of the last block, of all nodes or of ``nodes``.
 
-        Call it in evaluation mode; in training, dropout changes it.
+        Call it in evaluation mode: in training mode, dropout affects the result.
+
+        Returns:
+            Shape: ``(M, Q, N)``.
         """
         last = self.blocks[-1]
         return last.attention.weights(last.norm(self._before_last(x, encoding)), nodes)
@@ -139,3 +145,21 @@ class Transformer(nn.Module):
         for block in self.blocks[:-1]:
             z = block(z)
         return z
+
+
+MODEL = Model(
+    build=builder(
+        Transformer,
+        "blocks",
+        "heads",
+        "norm",
+        "dropout",
+        "encoding_channels",
+        "encoding_dropout",
+        "mlp_ratio",
+    ),
+    inputs=("x", "encoding"),
+    grid=BLOCKS | HEADS,
+    memory=full_attention,
+    defaults=ONE_HEAD,
+)

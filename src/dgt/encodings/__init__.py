@@ -1,7 +1,25 @@
-"""Positional encodings: columns that describe where in the graph each node is."""
+"""Positional encodings: columns that describe the place of each node in the graph.
 
+``ENCODINGS`` maps names to encodings. Each encoding is a record in a file of its own: ``katz``,
+``laplacian`` and ``node2vec``. The layers that embed the columns are in :mod:`dgt.nn`.
+
+A function of your own can be used in place of a name or registered under one:
+``ENCODINGS["degree"] = degrees``.
+"""
+
+from dgt.config import ENCODINGS
+from dgt.encodings.encoding import Encoding
 from dgt.encodings.katz import Katz, choose_anchors, katz, katz_rows
 from dgt.encodings.laplacian import laplacian
 from dgt.encodings.node2vec import node2vec
 
-__all__ = ["Katz", "choose_anchors", "katz", "katz_rows", "laplacian", "node2vec"]
+__all__ = [
+    "ENCODINGS",
+    "Encoding",
+    "Katz",
+    "choose_anchors",
+    "katz",
+    "katz_rows",
+    "laplacian",
+    "node2vec",
+]

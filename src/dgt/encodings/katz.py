@@ -1,6 +1,7 @@
-"""The Katz encoding: paths from each node to some others."""
+"""The Katz encoding: weighted paths from each node to the anchors."""
 
 from functools import cache as once
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -9,28 +10,34 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from dgt import blocks
+from dgt.config import EncodingConfig
+from dgt.data.matrices import adjacency, scaled_rows, to_torch
+from dgt.encodings.encoding import Encoding
 from dgt.errors import InputError
-from dgt.files import cache_folder
-from dgt.graph import adjacency, scaled_rows, to_torch
+from dgt.storage import segments
+from dgt.storage.files import cache_folder
+from dgt.storage.fingerprint import fingerprint
 
 SCALINGS = ("sum", "l2", "none")
 FOLDER = "katz"  # in the cache
 
-# Without a number of anchors: all nodes of a small graph. On a large one the paths between all
-# nodes would not fit, and its hubs reach so many nodes that a few of them make dense columns.
+# Default number of anchors. The paths between all nodes of a large graph would not fit into memory,
+# and a few of its hubs already make dense columns.
 SMALL_GRAPH = 8192
 FEW_ANCHORS = 128
 
 
 def choose_anchors(edge_index: Tensor, num_nodes: int, count: int | None = None) -> Tensor:
-    """The ``count`` nodes of highest degree, ties by id; all nodes, by id, if there are no more.
+    """Returns the nodes of highest degree, ties by id; all nodes by id if the graph has no more.
 
     Args:
-        edge_index: the edges, int64 [2, E].
-        num_nodes: number of nodes N.
-        count: number of anchors N' at most; by default all nodes of a graph of up to 8192 nodes,
-            else 128.
+        edge_index: Edges, int64 ``(2, E)``.
+        num_nodes: Number of nodes N.
+        count: Maximum number of anchors N' (default: all nodes of a graph of up to 8192 nodes, 128
+            of a larger one).
+
+    Returns:
+        int64 ``(N',)``.
     """
     if count is None:
         count = num_nodes if num_nodes <= SMALL_GRAPH else FEW_ANCHORS
@@ -44,41 +51,42 @@ def katz(
     edge_index: Tensor,
     num_nodes: int,
     *,
-    order: int = 2,
-    beta: float = 0.5,
-    scaling: str = "l2",
+    order: int = EncodingConfig.katz_order,
+    beta: float = EncodingConfig.katz_beta,
+    scaling: str = EncodingConfig.katz_scaling,
     anchors: Tensor,
     cache: bool = False,
 ) -> Tensor:
-    r"""The anchors' columns of the Katz matrix of the paper's Katz positional encoding,
+    r"""Computes the columns of the anchors in the matrix of the paper's Katz positional encoding,
 
     .. math::
         \hat{\mathbf{A}} = \sum_{k=1}^{K} \beta^{k-1} \mathbf{A}^k
 
-    where :math:`\mathbf{A}` is the adjacency matrix, symmetric and without self-loops: paths of up
-    to :math:`K` edges from each node to each anchor, a longer path weighing less.
+    where :math:`\mathbf{A}` is the symmetric adjacency matrix without self-loops. An entry counts
+    the paths of up to :math:`K` edges from a node to an anchor; longer paths weigh less.
 
     Args:
-        edge_index: the edges, int64 [2, E]; taken as undirected, self-loops left out.
-        num_nodes: number of nodes N.
-        order: longest path counted, K.
-        beta: weight of a path for each further edge.
-        scaling: each row is divided by its ``"sum"``, by its ``"l2"`` norm, or not (``"none"``).
-        anchors: the nodes that get a column, int64 [N']; -1 stands for an anchor that is not in
-            this graph, whose column is zero.
-        cache: take the rows from the cache, if ``dgt prepare`` has put them there.
+        edge_index: Edges, int64 ``(2, E)``. They are treated as undirected, and self-loops are
+            ignored.
+        num_nodes: Number of nodes N.
+        order: Longest path counted, K.
+        beta: Factor of a path's weight for each further edge.
+        scaling: Divide each row by its ``"sum"`` or its ``"l2"`` norm, or do not scale it
+            (``"none"``).
+        anchors: Nodes that get a column, int64 ``(N',)``. The column of -1, an anchor that is not
+            in this graph, is zero.
+        cache: Read the rows from the cache if ``dgt prepare`` has written them there.
 
     Returns:
-        A sparse CSR tensor, float32 [N, N'].
+        A sparse CSR tensor, float32 ``(N, N')``.
     """
     rows = katz_rows(
         edge_index, num_nodes, order=order, beta=beta, scaling=scaling, anchors=anchors
     )
     if cache and not rows.missing(cache_folder()):
-        made = list(blocks.through(rows, cache_folder()))
+        made = list(segments.through(rows, cache_folder()))
     else:
-        made = [rows.make(*rows.span(block), lambda done: None) for block in rows.blocks()]
-    # The number of values in each row, their columns, and the values.
+        made = [rows.make(*rows.span(each), lambda done: None) for each in rows.segments()]
     counts, indices, values = (np.concatenate(parts) for parts in zip(*made, strict=True))
     indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     return to_torch(scipy.sparse.csr_array((values, indices, indptr), (num_nodes, len(anchors))))
@@ -86,9 +94,11 @@ def katz(
 
 def katz_rows(
     edge_index: Tensor, num_nodes: int, *, order: int, beta: float, scaling: str, anchors: Tensor
-) -> blocks.Rows:
-    """The rows of :func:`katz`, yet to be made: the number of values in each, their columns, and
-    the values."""
+) -> segments.CachedRows:
+    """Describes how to compute the rows of :func:`katz`.
+
+    A segment consists of the number of nonzero values in each row, their columns, and the values.
+    """
     if scaling not in SCALINGS:
         raise InputError(f"scaling: got {scaling!r}, expected one of {', '.join(SCALINGS)}")
     if order < 1:
@@ -100,8 +110,8 @@ def katz_rows(
 
     @once
     def powers() -> tuple[scipy.sparse.csr_array, ...]:
-        """A, and of its powers times the selection of the anchors, from the right, the weighted
-        sum and the last: [N, N'] at every step, never [N, N]."""
+        """Returns A, and for the powers below ``order`` times the selection of the anchors, their
+        weighted sum and the last one. All products have shape ``(N, N')``, never ``(N, N)``."""
         A = adjacency(edge_index, num_nodes)
         present = np.flatnonzero(chosen >= 0)
         selection = scipy.sparse.csr_array(
@@ -113,8 +123,8 @@ def katz_rows(
             total = total + beta ** (k - 1) * power
         return A, total, power
 
-    def make(start: int, stop: int, advance: blocks.Advance) -> list[np.ndarray]:
-        # The last step fills up fastest, so it is made, scaled and rounded by block.
+    def make(start: int, stop: int, advance: segments.Advance) -> list[np.ndarray]:
+        # The highest power has the most nonzero values, so it is computed by segment.
         A, total, power = powers()
         rows = total[start:stop]
         if order > 1:
@@ -125,23 +135,29 @@ def katz_rows(
         return [np.diff(rows.indptr), rows.indices, rows.data.astype(np.float32)]
 
     decisive = (edge_index.cpu().numpy(), chosen)
-    name = blocks.fingerprint(("katz", num_nodes, order, beta, scaling), *decisive)
-    return blocks.Rows(f"{FOLDER}/{name}", "Katz encoding", num_nodes, make)
+    name = fingerprint(decisive, ("katz", num_nodes, order, beta, scaling))
+    return segments.CachedRows(f"{FOLDER}/{name}", "Katz encoding", num_nodes, make)
 
 
 class Katz(BaseTransform):
-    """Sets ``data.katz``, the columns of :func:`katz`, and ``data.anchors``, their nodes.
+    """A PyG transform that sets ``data.katz``, the columns of :func:`katz`, and ``data.anchors``,
+    their nodes.
 
     Args:
-        order: longest path counted.
-        beta: weight of a path for each further edge.
-        scaling: each row is divided by its ``"sum"``, its ``"l2"`` norm, or not (``"none"``).
-        anchors: number of anchors N' at most, the nodes of highest degree; by default as in
-            :func:`choose_anchors`.
+        order: Longest path counted, K.
+        beta: Factor of a path's weight for each further edge.
+        scaling: Divide each row by its ``"sum"`` or its ``"l2"`` norm, or do not scale it
+            (``"none"``).
+        anchors: Maximum number of anchors N', the nodes of highest degree (default: see
+            :func:`choose_anchors`).
     """
 
     def __init__(
-        self, order: int = 2, beta: float = 0.5, scaling: str = "l2", anchors: int | None = None
+        self,
+        order: int = EncodingConfig.katz_order,
+        beta: float = EncodingConfig.katz_beta,
+        scaling: str = EncodingConfig.katz_scaling,
+        anchors: int | None = EncodingConfig.anchors,
     ) -> None:
         self.order = order
         self.beta = beta
@@ -165,3 +181,24 @@ class Katz(BaseTransform):
             f"{type(self).__name__}(order={self.order}, beta={self.beta}, "
             f"scaling={self.scaling!r}, anchors={self.anchors})"
         )
+
+
+def _arguments(data: Data, settings: EncodingConfig, anchors: Tensor | None) -> dict[str, Any]:
+    if anchors is None:
+        anchors = choose_anchors(data.edge_index, data.num_nodes, settings.anchors)
+    return {
+        "edge_index": data.edge_index,
+        "num_nodes": data.num_nodes,
+        "order": settings.katz_order,
+        "beta": settings.katz_beta,
+        "scaling": settings.katz_scaling,
+        "anchors": anchors,
+    }
+
+
+KATZ = Encoding(
+    columns=lambda data, settings, anchors: katz(**_arguments(data, settings, anchors), cache=True),
+    carries_over="anchors",
+    rows=lambda data, settings: katz_rows(**_arguments(data, settings, None)),
+    tuned=True,
+)

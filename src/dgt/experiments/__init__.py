@@ -1,4 +1,10 @@
-"""The paper's tables: what is run for each, and how it is laid out. One file a table."""
+"""The tables and figures of the paper, one file each, and ``dgt reproduce``.
+
+A file defines a :class:`Table`: which settings are trained on which data sets, and how the results
+are laid out. ``runner`` trains the runs that are not recorded yet, ``record`` stores finished runs,
+and ``paper`` holds the published figures. How tables are printed and figures are drawn is defined
+in :mod:`dgt.report`, how a single run is trained in :mod:`dgt.estimator`.
+"""
 
 from dgt.experiments import (
     attention,

@@ -1,17 +1,17 @@
-"""How a table of accuracies is laid out: ours, over the runs, beside a published figure."""
+"""Layout of tables of accuracies: the mean of our runs next to a published figure."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from dgt.evaluate import summarize
 from dgt.experiments.paper import PAPER, Figure
 from dgt.experiments.table import Line
-from dgt.report import Sheet
+from dgt.report.sheet import Sheet
 
 COLUMNS = ("accuracy", "std", "runs", "paper", "difference")
 NOTE = (
-    "Test accuracy in per cent: the mean and its 95% confidence interval, "
-    "then the standard deviation, over runs on the published splits."
+    "Test accuracy in percent over runs on the published splits: mean with 95% confidence "
+    "interval, and standard deviation."
 )
 NOTHING = "–"
 OUT_OF_MEMORY = "OOM"
@@ -27,11 +27,11 @@ def accuracies(
     """Lays out a table of accuracies.
 
     Args:
-        lines: The setups and their runs.
-        title: The table's title.
-        published: The figure for a data set and a variant, if there is one.
-        variant: What the lines differ in.
-        notes: Further notes.
+        lines: The lines of the table.
+        title: Title of the table.
+        published: Returns the published figure for a data set and a variant, if there is one.
+        variant: Header of the column in which the variants are named.
+        notes: Additional notes.
     """
     figures = [published(line.setup.dataset, line.setup.variant) for line in lines]
     numbers = [_numbers(line, figure) for line, figure in zip(lines, figures, strict=True)]
@@ -45,13 +45,18 @@ def accuracies(
     return Sheet(title, columns, rows, (NOTE, *others, *notes), numbers)
 
 
+def over_runs(line: Line, part: Literal["val", "test"] = "test") -> dict[str, Any]:
+    """Returns mean, standard deviation and confidence interval of the accuracy in percent."""
+    return summarize([100 * getattr(record, part)["accuracy"] for record in line.records])
+
+
 def _numbers(line: Line, figure: Figure | None) -> dict[str, Any]:
-    """A line's numbers, accuracies in per cent."""
+    """Returns the numbers of a line, with accuracies in percent."""
     test: dict[str, Any] = {"mean": None, "ci95": None, "std": None, "runs": 0}
     val_mean = None
     if line.records:
-        test = summarize([100 * record.test_accuracy for record in line.records])
-        val_mean = summarize([100 * record.val_accuracy for record in line.records])["mean"]
+        test = over_runs(line)
+        val_mean = over_runs(line, "val")["mean"]
     return {
         "dataset": line.setup.dataset,
         "model": line.setup.variant,
@@ -78,20 +83,25 @@ def _shown(figure: Figure | None, marks: dict[str, str]) -> str:
 
 
 def _text(row: dict[str, Any], published: str) -> tuple[str, ...]:
-    whole = row["runs"] == row["asked"]
     return (
         row["dataset"],
         row["model"],
         OUT_OF_MEMORY if row["out_of_memory"] else interval(row["mean"], row["ci95"]),
         NOTHING if row["std"] is None else f"{row['std']:.2f}",
-        str(row["runs"]) if whole else f"{row['runs']}/{row['asked']}",
+        run_count(row),
         published,
         NOTHING if row["difference"] is None else f"{row['difference']:+.2f}",
     )
 
 
 def interval(mean: float | None, ci95: float | None) -> str:
-    """A mean and its confidence interval, as text."""
+    """Formats a mean and its confidence interval."""
     if mean is None:
         return NOTHING
     return f"{mean:.2f}" if ci95 is None else f"{mean:.2f}±{ci95:.2f}"
+
+
+def run_count(row: dict[str, Any]) -> str:
+    """Formats the number of finished runs, and that of planned runs if some are missing."""
+    runs, asked = row["runs"], row["asked"]
+    return str(runs) if runs == asked else f"{runs}/{asked}"

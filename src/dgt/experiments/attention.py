@@ -1,5 +1,5 @@
-"""The paper's figure on attention: whom DGT and Graphormer read on Chameleon, and how much of it
-has the reader's label."""
+"""The paper's figure on attention: which nodes DGT and Graphormer attend to on Chameleon, and how
+much of the attention is on nodes with the same label."""
 
 from dataclasses import asdict
 from typing import Any
@@ -8,18 +8,18 @@ import numpy as np
 from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
-from dgt import plots
-from dgt.datasets import load
+from dgt.data import load
+from dgt.data.matrices import adjacency
+from dgt.data.splits import choose
 from dgt.estimator import NodeClassifier
 from dgt.evaluate import summarize
-from dgt.experiments.accuracy import NOTHING, interval
+from dgt.experiments.accuracy import NOTHING, interval, run_count
 from dgt.experiments.paper import ATTENTION
 from dgt.experiments.table import Line, Run, Setup, Table
 from dgt.experiments.table1 import found
 from dgt.explain import Explanation
-from dgt.graph import adjacency
-from dgt.report import Sheet
-from dgt.splits import choose
+from dgt.report import plots
+from dgt.report.sheet import Sheet
 
 NAME = "attention"
 DATASET = "chameleon"
@@ -27,14 +27,15 @@ MODELS = {"graphormer": "Graphormer", "dgt": "DGT"}
 TOP = 20
 TITLE = "Attention on nodes with the query's label, on Chameleon"
 NOTES = (
-    "Share: the part of a node's attention that is on nodes with its label, in per cent; its mean "
-    "over all validation nodes, with the 95% confidence interval over runs. Others: the same "
-    "of its attention on other nodes, without what is on itself.",
-    "Query: the share of the node in the figure, in the first run; its keys: how many of its first "
-    f"{TOP}, or of all that it has, have its label. The paper's query is a node of its own.",
+    "Share: attention on nodes with the query's label, in percent of its attention on all nodes; "
+    "mean over all validation nodes with 95% confidence interval over runs. Others: the same "
+    "without the query's attention on itself.",
+    "Query: share of the node in the figure, in the first run. Its keys: how many of its "
+    f"{TOP} most important keys (or all, if it has fewer) have its label. The paper's query is "
+    "another node.",
 )
-# The paper's query node has seven neighbours, six of them with another label.
-NEIGHBOURS, OTHERS = 7, 6
+# The paper's query node has seven neighbors; six of them have another label.
+NEIGHBORS, OTHERS = 7, 6
 
 
 def setups() -> list[Setup]:
@@ -42,17 +43,21 @@ def setups() -> list[Setup]:
 
 
 def query_node(data: Data) -> int:
-    """The validation node whose neighbours are most like those of the paper's query, ties by id."""
+    """Returns the validation node whose neighborhood is most similar to that of the paper's query.
+
+    Similarity is measured by the number of neighbors and the number of neighbors with another
+    label. Ties are broken by id.
+    """
     A = adjacency(data.edge_index, data.num_nodes)
     y = data.y.numpy()
     row = np.repeat(np.arange(data.num_nodes), np.diff(A.indptr))
     others = np.bincount(row, y[row] != y[A.indices], minlength=data.num_nodes)
-    unlike = abs(np.diff(A.indptr) - NEIGHBOURS) + abs(others - OTHERS)
+    unlike = abs(np.diff(A.indptr) - NEIGHBORS) + abs(others - OTHERS)
     return int(np.where(data.val_mask.numpy(), unlike, np.inf).argmin())
 
 
 def measure(run: Run, classifier: NodeClassifier) -> dict[str, Any]:
-    """The mean share over the validation nodes, and the keys of one of them."""
+    """Returns the mean share over the validation nodes, and the keys of one of them."""
     data, _ = choose(load(run.dataset, "published"), "published", run.config.train.split_index)
     return {
         "share": classifier.same_label_share(data.val_mask),
@@ -115,16 +120,15 @@ def _numbers(line: Line) -> dict[str, Any]:
 
 
 def _text(row: dict[str, Any]) -> tuple[str, ...]:
-    def per_cent(name: str) -> str:
+    def percent(name: str) -> str:
         mean, ci95 = row[name], row[f"{name}_ci95"]
         return interval(mean and 100 * mean, ci95 and 100 * ci95)
 
-    whole = row["runs"] == row["asked"]
     return (
         row["model"],
-        per_cent("share"),
-        per_cent("others"),
-        str(row["runs"]) if whole else f"{row['runs']}/{row['asked']}",
+        percent("share"),
+        percent("others"),
+        run_count(row),
         NOTHING if row["query"] is None else f"{100 * row['query_share']:.0f}",
         NOTHING if row["query"] is None else f"{row['query_same_label']} of {row['query_keys']}",
         f"{100 * row['paper_query_share']:.0f}",

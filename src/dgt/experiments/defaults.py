@@ -1,4 +1,4 @@
-"""Table 1 of the paper once more, with the default settings on every graph."""
+"""Table 1 of the paper with the default settings on every graph."""
 
 from functools import partial
 
@@ -8,7 +8,7 @@ from dgt.experiments.paper import table1
 from dgt.experiments.table import OURS, Setup, Table
 from dgt.experiments.table1 import DATASETS
 
-TITLE = "Accuracy, with the default settings on every graph"
+TITLE = "Accuracy with the default settings on every graph"
 
 
 def setups() -> list[Setup]:

@@ -1,4 +1,4 @@
-"""The paper's table on efficiency: FLOPs and accuracy, and what an epoch takes on one core."""
+"""The paper's table on efficiency: FLOPs, accuracy, and the time and memory of an epoch."""
 
 import warnings
 from functools import cache
@@ -10,35 +10,37 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from dgt.config import Config
-from dgt.datasets import load
+from dgt.data import load
 from dgt.encodings.katz import FEW_ANCHORS
 from dgt.estimator import NodeClassifier
-from dgt.evaluate import summarize
-from dgt.experiments.accuracy import NOTHING, interval
+from dgt.experiments.accuracy import NOTHING, interval, over_runs
 from dgt.experiments.nodesort import DATASETS
 from dgt.experiments.paper import FLOPS, TABLE1
 from dgt.experiments.table import Line, Run, Setup, Table
 from dgt.experiments.table1 import found
-from dgt.flops import multiply_adds
-from dgt.models import build, inputs
-from dgt.report import Sheet
-from dgt.workers import processes
+from dgt.models import build
+from dgt.nn.flops import multiply_adds
+from dgt.report.sheet import Sheet
+from dgt.system.workers import processes
 
 NAME = "efficiency"
 MODELS = ("transformer", "graphormer", "gt-full", "gt-sparse", "dgt-light", "dgt")
 EPOCHS = 5
-TITLE = "Efficiency, with the settings found for each graph and model"
+TITLE = "Efficiency with the settings found for each graph and model"
 NOTES = (
-    "FLOPs: multiply-adds of one forward pass over the graph, in G (10^9), features as dense.",
-    "Accuracy: the mean over runs on the published splits and its 95% confidence interval, in per "
-    "cent.",
-    f"Epoch: seconds of one, a training step and a validation, the mean of {EPOCHS} on one core. "
-    "Memory: the peak of a process that trains, in GB, PyTorch included.",
-    "FLOPs of twitch-gamers and ogbn-arxiv are from their sizes alone; nothing was trained there.",
+    "FLOPs: multiply-adds of one forward pass over the graph in G (10^9), with features counted as "
+    "dense.",
+    "Accuracy: mean with 95% confidence interval over runs on the published splits, in percent.",
+    "Epoch: seconds per epoch (one training step and one validation) on one core, mean of "
+    f"{EPOCHS} epochs. Memory: peak memory of the training process in GB, including PyTorch.",
+    "FLOPs on twitch-gamers and ogbn-arxiv are computed from the sizes of the graphs, without "
+    "training.",
 )
 
 
 class Sizes(NamedTuple):
+    """Size of a graph."""
+
     nodes: int
     edges: int
     features: int
@@ -61,8 +63,8 @@ def setups() -> list[Setup]:
 
 @cache
 def from_sizes(config: Config, sizes: Sizes) -> int:
-    """The multiply-adds of a model on a large graph of which only the sizes are known."""
-    if "joined" in inputs(config):  # there are no fake sparse tensors
+    """Returns the multiply-adds of a model on a graph of a given size."""
+    if "joined" in config.record.inputs:  # fake tensors cannot be sparse
         return _from_sizes(config, sizes)
     with FakeTensorMode():
         return _from_sizes(config, sizes)
@@ -75,7 +77,7 @@ def _from_sizes(config: Config, sizes: Sizes) -> int:
         "laplacian": encoding.laplacian_columns,
         "node2vec": encoding.node2vec_channels,
         "none": 0,
-    }[encoding.encoding]
+    }[str(encoding.encoding)]
 
     def like(name: str) -> Tensor | None:
         if name == "x":
@@ -92,7 +94,7 @@ def _from_sizes(config: Config, sizes: Sizes) -> int:
         if name == "distances":
             return torch.zeros(N, N, dtype=torch.uint8)
         assert name == "joined", name
-        # Both ways, and a loop at each node; to whom they go does not matter.
+        # Both directions and self-loops. The count does not depend on which nodes are connected.
         stored = 2 * sizes.edges + N
         ends = torch.arange(N + 1) * stored // N
         sources = torch.zeros(stored, dtype=torch.int64)
@@ -103,20 +105,21 @@ def _from_sizes(config: Config, sizes: Sizes) -> int:
             )
 
     model = build(config, sizes.features, sizes.classes, columns)
-    return multiply_adds(model, {name: like(name) for name in inputs(config)})
+    return multiply_adds(model, {name: like(name) for name in config.record.inputs})
 
 
 def measure(run: Run, classifier: NodeClassifier) -> dict[str, Any]:
-    """FLOPs, and time and memory in a process that does nothing else."""
+    """Returns the FLOPs, and time and memory measured in a separate process."""
     with processes(1) as pool:
         cost = pool.submit(epoch_cost, run.dataset, run.config).result()
-        pool.shutdown()  # in peace: what it leaves behind is tidied up
+        pool.shutdown()  # waits, so that the worker cleans up its temporary files
     return {"flops": classifier.multiply_adds(), **cost}
 
 
 def epoch_cost(dataset: str, config: Config) -> dict[str, float]:
+    """Returns the time per epoch and the peak memory of this process."""
     data = load(dataset, "published")
-    NodeClassifier(config.replace(epochs=1)).fit(data)  # compiles
+    NodeClassifier(config.replace(epochs=1)).fit(data)  # compiles the fused ops
     metrics = NodeClassifier(config.replace(epochs=EPOCHS, patience=EPOCHS)).fit(data).metrics_
     status = Path("/proc/self/status").read_text()
     peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
@@ -142,7 +145,7 @@ def _numbers(line: Line) -> dict[str, Any]:
         flops = from_sizes(line.setup.config, SIZES[dataset])
     test: dict[str, Any] = {"mean": None, "ci95": None, "runs": 0}
     if line.records:
-        test = summarize([100 * record.test_accuracy for record in line.records])
+        test = over_runs(line)
     figure = TABLE1.get(place)
     return {
         "dataset": dataset,

@@ -9,7 +9,7 @@ from dgt.experiments.table import Setup, Table
 from dgt.experiments.table1 import found
 
 MODELS = ("transformer", "dgt")
-TITLE = "Positional encodings, with the settings found for each graph and model"
+TITLE = "Positional encodings with the settings found for each graph and model"
 
 
 def setups() -> list[Setup]:

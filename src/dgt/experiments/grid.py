@@ -1,18 +1,18 @@
-"""A table of accuracies as the paper prints it: a line for each model, a column for each graph."""
+"""A table of accuracies in the layout of the paper: one row per model, one column per graph."""
 
 import dataclasses
 from typing import Any
 
-from dgt.experiments import ranks
+from dgt.experiments import average_rank as ranks
 from dgt.experiments.accuracy import NOTHING, OUT_OF_MEMORY, interval
 from dgt.experiments.paper import PAPER
-from dgt.report import Sheet
+from dgt.report.sheet import Sheet
 
 FEWER = "*"
 
 
 def with_grid(sheet: Sheet) -> Sheet:
-    """A table of accuracies, and the same as a grid, on the paper's graphs with the best bold."""
+    """Adds a grid to a table of accuracies. The best model on each graph of the paper is bold."""
     lines = [row for row in sheet.numbers if row["dataset"] != ranks.NAME]
     averages = {row["model"]: row for row in sheet.numbers if row["dataset"] == ranks.NAME}
     cells = {(row["dataset"], row["model"]): row for row in lines}
@@ -51,13 +51,13 @@ def _rank(row: dict[str, Any] | None) -> str:
 
 def _notes(lines: list[dict[str, Any]], ranked: bool) -> list[str]:
     notes = [
-        "Test accuracy in per cent, its 95% confidence interval, and in brackets the difference to "
-        "the paper's figure" + (" (of average ranks, the paper's)." if ranked else ".")
+        "Test accuracy in percent with 95% confidence interval; in parentheses, the difference "
+        "from the paper's figure" + (" (for average ranks, the paper's rank)." if ranked else ".")
     ]
     for source in dict.fromkeys(row["source"] for row in lines):
         if source not in (None, PAPER):
             there = dict.fromkeys(row["dataset"] for row in lines if row["source"] == source)
-            notes.append(f"On {' and '.join(there)}, in place of the paper's: {source}.")
+            notes.append(f"On {' and '.join(there)}, compared with: {source}.")
     if any(row["runs"] != row["asked"] and not row["out_of_memory"] for row in lines):
-        notes.append(f"{FEWER} Not all runs are done.")
+        notes.append(f"{FEWER} Not all runs are finished.")
     return notes

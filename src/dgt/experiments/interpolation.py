@@ -1,19 +1,18 @@
-"""The paper's table and figure on interpolation: the kernel against bilinear, and its width."""
+"""The paper's table and figure on interpolation: RBF and bilinear kernels, and the RBF width."""
 
 from functools import partial
 
 from matplotlib.figure import Figure as Drawing
 
-from dgt import plots
-from dgt.evaluate import summarize
-from dgt.experiments.accuracy import accuracies
+from dgt.experiments.accuracy import accuracies, over_runs
 from dgt.experiments.nodesort import DATASETS
 from dgt.experiments.paper import INTERPOLATION, Figure
 from dgt.experiments.table import Line, Setup, Table
 from dgt.experiments.table1 import found
+from dgt.report import plots
 
 EPSILONS = range(1, 9)
-TITLE = "Interpolation, in DGT with the settings found for each graph"
+TITLE = "Interpolation in DGT with the settings found for each graph"
 
 
 def setups() -> list[Setup]:
@@ -34,12 +33,12 @@ def published(dataset: str, variant: str) -> Figure | None:
 
 
 def draw(lines: list[Line]) -> Drawing | None:
-    """Accuracy over epsilon, of the widths that have runs."""
+    """Draws the accuracy as a function of epsilon, for the widths that have runs."""
     points = []
     for line in lines:
         name, _, epsilon = line.setup.variant.partition(" ")
         if name == "epsilon" and line.records:
-            test = summarize([100 * record.test_accuracy for record in line.records])
+            test = over_runs(line)
             points.append((float(epsilon), test["mean"], test["ci95"] or 0.0))
     if not points:
         return None

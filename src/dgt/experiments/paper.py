@@ -1,4 +1,4 @@
-"""The figures that ours stand beside: those of the paper, and of others where it has none."""
+"""Published figures for comparison: those of the paper, and of others where it has none."""
 
 from typing import NamedTuple
 
@@ -7,16 +7,16 @@ BEST_GCN = "best published GCN (Luo et al. 2024)"
 
 
 class Figure(NamedTuple):
-    """A published accuracy in per cent."""
+    """A published accuracy in percent."""
 
     mean: float | None
     ci95: float | None
     source: str
     missing: str | None = None
-    """What is printed in place of a mean: OOM or N/A."""
+    """Printed instead of a mean: OOM or N/A."""
 
 
-# Table 1, as it is printed: mean ± 95% confidence interval.
+# Table 1 as printed: mean ± 95% confidence interval.
 _TABLE1 = """
 model          actor       squirrel    chameleon   cora        citeseer    twitch-gamers ogbn-arxiv  reddit
 mlp            35.05±0.38  31.66±0.82  47.11±0.71  75.10±0.84  73.54±0.69  61.14±0.06    53.89±0.21  70.03±0.16
@@ -38,8 +38,8 @@ dgt-light      36.86±0.53  62.58±0.57  73.04±0.65  86.60±0.60  75.72±0.40  
 dgt            36.93±0.39  63.78±0.59  73.48±0.88  87.55±0.59  77.04±0.57  66.09±0.22    71.77±0.10  96.32±0.02
 """  # noqa: E501
 
-# The orderings and criteria of NodeSort: the main paper's table, then PPR and features alone from
-# its appendix.
+# Orderings and criteria of NodeSort, from the main paper; PPR alone and features alone are from its
+# appendix.
 _NODESORT = """
 ordering  cora        citeseer    chameleon   squirrel
 AR        81.53±1.21  72.27±0.72  70.51±0.45  62.44±0.62
@@ -63,14 +63,14 @@ dgt/laplacian         83.94±0.67  76.21±0.61  58.02±0.91  43.86±0.67
 dgt/katz              87.55±0.59  77.04±0.57  73.48±0.88  63.78±0.59
 """
 
-# Printed with Chameleon and Squirrel swapped in its last row, which is DGT's of Table 1.
+# The last row is that of DGT in Table 1; the paper prints it with Chameleon and Squirrel swapped.
 _INTERPOLATION = """
 interpolation  cora        citeseer    chameleon   squirrel    twitch-gamers
 bilinear       86.02±0.53  76.61±0.56  68.51±0.86  61.69±0.65  65.30±0.15
 rbf            87.55±0.59  77.04±0.57  73.48±0.88  63.78±0.59  66.09±0.22
 """
 
-# In G, 10^9 multiply-adds.
+# In units of 10^9 multiply-adds.
 _FLOPS = """
 model        chameleon  cora  citeseer  squirrel  twitch-gamers  ogbn-arxiv
 transformer  1.06       1.26  2.29      4.29      3622           -
@@ -81,12 +81,12 @@ dgt-light    0.43       0.36  0.87      1.24      8.05           5.02
 dgt          0.49       0.65  1.05      2.63      16.19          6.66
 """
 
-# Part of the attention on nodes with the query's label, for the node in its figure.
+# Share of the attention on nodes with the query's label, for the node in the paper's figure.
 ATTENTION = {"graphormer": 0.21, "dgt": 0.97}
 
 
 def _parse(text: str) -> dict[tuple[str, str], Figure]:
-    """Accuracies by data set and name of the row."""
+    """Returns accuracies by data set and name of the row."""
     figures = {}
     for place, cell in _cells(text).items():
         mean, found, ci95 = cell.partition("±")
@@ -107,6 +107,8 @@ def _cells(text: str) -> dict[tuple[str, str], str]:
 
 
 TABLE1 = _parse(_TABLE1)
+MODELS = tuple(dict.fromkeys(model for _, model in TABLE1))
+"""The models in the paper, a subset of ``dgt.models.MODELS``."""
 NODESORT = _parse(_NODESORT)
 ENCODINGS = _parse(_ENCODINGS)
 INTERPOLATION = _parse(_INTERPOLATION)
@@ -118,5 +120,5 @@ FILTERED = {
 
 
 def table1(dataset: str, model: str) -> Figure | None:
-    """The figure to hold against ours in Table 1."""
+    """Returns the figure to compare ours with in Table 1."""
     return TABLE1.get((dataset, model)) or FILTERED.get(dataset)

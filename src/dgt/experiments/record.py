@@ -1,7 +1,6 @@
-"""The record of finished runs: a file with one JSON object a line, which only ever grows."""
+"""The record of finished runs: an append-only file with one JSON object per line."""
 
 import dataclasses
-import fcntl
 import json
 import logging
 import os
@@ -11,11 +10,12 @@ from typing import Any, BinaryIO, get_origin
 
 from dgt.config import Config
 from dgt.errors import InputError
+from dgt.storage.locks import lock
 
 log = logging.getLogger("dgt")
 
 Key = tuple[str, Config]
-"""The data set and all settings: what makes two runs the same run."""
+"""The data set and all settings. They identify a run."""
 
 
 @dataclass(frozen=True)
@@ -23,34 +23,35 @@ class Record:
     """A finished run."""
 
     table: str
-    """The table that it was run for; it counts in every table that has the same run."""
+    """The table that it was trained for. It counts in every table with the same run."""
     dataset: str
     model: str
     split: int
     seed: int
-    val_accuracy: float
-    test_accuracy: float
+    val: dict[str, float]
+    """All metrics on validation nodes, by name."""
+    test: dict[str, float]
+    """The same on test nodes."""
     best_epoch: int
     seconds: float
     settings: dict[str, Any]
-    """``Config.to_dict()``; with the data set it says which run this is."""
+    """``Config.to_dict()``. Identifies the run together with the data set."""
     versions: dict[str, str]
     measures: dict[str, Any] = dataclasses.field(default_factory=dict)
-    """What a table has found out of the trained model besides, by the table's name."""
+    """Additional measurements of the trained model, by the name of the table."""
 
 
 def read(path: Path) -> dict[Key, Record]:
-    """The runs on record, by data set and settings.
+    """Returns the recorded runs by data set and settings.
 
-    A last line that was cut short, by a kill while it was written, is left out with a warning.
-    A setting that a line lacks, being older than the setting, has its default. A line with
-    settings that no longer exist is of no run that could be asked for, and is passed over. Of a run
-    that was done again for the sake of its measures, the first line counts, with the measures of
-    all.
+    A truncated last line, left by a killed process, is skipped with a warning. A setting that is
+    newer than a line takes its default. A line with settings that no longer exist can no longer
+    match any run and is skipped. If a run was repeated for its measurements, the first line counts,
+    with the measurements of all lines.
     """
     try:
         with open(path, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)  # until no other process is within a line
+            lock(file, shared=True)  # waits until no other process is writing
             *lines, rest = file.read().split(b"\n")
     except FileNotFoundError:
         return {}
@@ -60,7 +61,7 @@ def read(path: Path) -> dict[Key, Record]:
     if rest and _is_whole(rest):
         records.append(_parse(rest, str(path)))
     elif rest:
-        log.warning("%s: line %d was cut short; it is left out", path, len(lines) + 1)
+        log.warning("%s: line %d was cut short and is skipped", path, len(lines) + 1)
     found: dict[Key, Record] = {}
     for record in records:
         try:
@@ -72,15 +73,15 @@ def read(path: Path) -> dict[Key, Record]:
 
 
 def with_measures(record: Record, measures: dict[str, Any]) -> Record:
-    """A run with what more was measured of it; what it has already stays."""
+    """Returns a record with additional measurements. Existing ones are kept."""
     return dataclasses.replace(record, measures={**measures, **record.measures})
 
 
 def append(path: Path, record: Record) -> None:
-    """Adds a run; several processes may do so at the same time."""
+    """Appends a run. Several processes may do so at the same time."""
     line = json.dumps(dataclasses.asdict(record)).encode() + b"\n"
     with _open(path) as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock(file)
         _end_last_line(file)
         file.write(line)
         file.flush()
@@ -88,7 +89,7 @@ def append(path: Path, record: Record) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """Finds out before the first run that its result could not be kept."""
+    """Raises an error if the file cannot be written, before the first run is trained."""
     _open(path).close()
 
 
@@ -101,7 +102,7 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _end_last_line(file: BinaryIO) -> None:
-    """Makes the file end with a whole line: a piece of one is cut off, as no reader takes it."""
+    """Ends an unfinished last line, or removes it if it is truncated."""
     file.seek(0)
     content = file.read()
     start = content.rfind(b"\n") + 1
@@ -128,16 +129,25 @@ def _parse(line: bytes, place: str) -> Record:
         raise InputError(f"{place}: not JSON: {_start(line)!r}") from None
     if not isinstance(values, dict):
         raise InputError(f"{place}: expected a JSON object, got {_start(line)!r}")
+    if "test_accuracy" in values:
+        raise InputError(
+            f"{place}: written by a version before 0.2: has 'val_accuracy' and 'test_accuracy', "
+            "expected 'val' and 'test', each an object of metrics"
+        )
     for field in dataclasses.fields(Record):
         kind: Any = get_origin(field.type) or field.type
         if field.name == "measures" and field.name not in values:
-            values[field.name] = {}  # an older line
+            values[field.name] = {}  # a line from before there were measurements
         if field.name not in values:
-            raise InputError(f"{place}: has no {field.name!r}; expected the record of a run")
+            raise InputError(f"{place}: has no {field.name!r}, expected the record of a run")
         if not isinstance(values[field.name], (int, float) if kind is float else kind):
             raise InputError(
                 f"{place}: {field.name}: expected {kind.__name__}, got {values[field.name]!r}"
             )
+    for part in ("val", "test"):
+        for name, value in values[part].items():
+            if not isinstance(value, int | float):
+                raise InputError(f"{place}: {part}: {name}: expected float, got {value!r}")
     return Record(**{field.name: values[field.name] for field in dataclasses.fields(Record)})
 
 

@@ -1,4 +1,4 @@
-"""``dgt reproduce``: does the runs of a table that are not on record, then lays the table out."""
+"""``dgt reproduce``: trains the runs of a table that are not recorded yet and writes the table."""
 
 import functools
 import json
@@ -10,9 +10,8 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
-from dgt import plots
-from dgt.datasets import load
-from dgt.datasets.published import LARGE, is_here
+from dgt.data import load
+from dgt.data.benchmarks import LARGE, is_here
 from dgt.errors import InputError, MemoryNeeded
 from dgt.estimator import NodeClassifier
 from dgt.experiments.display import display
@@ -25,9 +24,11 @@ from dgt.experiments.record import (
     with_measures,
 )
 from dgt.experiments.table import Line, Run, Setup, Table
-from dgt.files import write_text
-from dgt.report import Sheet, around, insert, markdown
-from dgt.workers import share
+from dgt.report import plots
+from dgt.report.sheet import Sheet, around, insert, markdown
+from dgt.storage.files import write_text
+from dgt.system.workers import share
+from dgt.training.results import without_class_warnings
 
 RECORD = "runs.jsonl"
 
@@ -44,27 +45,30 @@ def reproduce(
     readme: Path | None = None,
     progress: bool = False,
 ) -> Sheet:
-    """Makes a table, from the runs on record and those it then does.
+    """Reproduces a table of the paper.
 
-    Every run goes on record in ``results/runs.jsonl`` as soon as it is done, so that nothing is
-    ever run twice. The table is written as ``results/NAME.json`` and ``results/NAME.md``, its
-    figure, if it has one, as ``results/NAME.png`` and ``results/NAME.pdf``.
+    Every run is recorded in ``results/runs.jsonl`` as soon as it is finished, and recorded runs are
+    never repeated. The table is written to ``results/NAME.json`` and ``results/NAME.md``, its
+    figure, if it has one, to ``results/NAME.png`` and ``results/NAME.pdf``.
 
     Args:
         table: One of ``TABLES``.
-        datasets: The data sets to take (default: all of the table, of the large ones those whose
-            files are here; a large one that is named is downloaded).
-        models: The models to take (default: all of the table).
-        runs: Number of runs for each line (default: that of its setup).
-        workers: Number of processes (default: one for each core).
+        datasets: Data sets to include (default: all data sets of the table, except large ones
+            whose files are missing). Large data sets are downloaded if they are named here.
+        models: Models to include (default: all models of the table).
+        runs: Number of runs per line (default: that of its setup).
+        workers: Number of processes (default: one per core).
         results: Folder for the record and the tables.
-        show: Run nothing.
-        readme: Markdown file in which the table goes between two comments with its name.
+        show: Only show recorded runs, train nothing.
+        readme: Markdown file into which the table is inserted, between two comments with its name.
         progress: Show progress on stderr.
+
+    Returns:
+        The formatted table.
     """
     setups = table.select(datasets, models)
     if readme is not None:
-        around(readme, table.name)  # refuses a file without the comments before the first run
+        around(readme, table.name)  # fails before the first run if the comments are missing
     planned = {setup: table.plan(setup, runs) for setup in setups}
     absent: list[str] = []
     if datasets is None:
@@ -79,7 +83,7 @@ def reproduce(
         return [line for line in made if line.records or not left_out(line.setup)]
 
     def left_out(setup: Setup) -> bool:
-        """Whether a line is none unless it has runs on record."""
+        """Returns whether a line is left out if it has no recorded runs."""
         return setup.trained and (show or setup.dataset in absent)
 
     def lay_out() -> Sheet:
@@ -89,21 +93,21 @@ def reproduce(
         known = records.get(run.key)
         return known is not None and (run.measure is None or run.table in known.measures)
 
-    # The first run of every line, then the second: what is done early is spread over the table.
+    # First runs of all lines, then second runs: early results are spread over the whole table.
     each_turn = zip_longest(*(each for s, each in planned.items() if s.dataset not in absent))
     ordered = [run for turn in each_turn for run in turn if run is not None]
     if show and ordered and not any(run.key in records for run in ordered):
-        raise InputError(f"{path}: there is no run of {table.name} with these settings on record")
+        raise InputError(f"{path}: no run of {table.name} is recorded with these settings")
     missing = list({run.key: run for run in ordered if not on_record(run)}.values())
     if missing and not show:
         require_writable(path)
         if progress:
             done = sum(map(on_record, ordered))
-            print(f"{len(ordered)} runs, {done} of them on record", file=sys.stderr)
+            print(f"{len(ordered)} runs, {done} of them recorded", file=sys.stderr)
             if absent:
                 names = ", ".join(absent)
                 print(
-                    f"without {names}: not on this machine; named in --datasets, it is downloaded",
+                    f"skipping {names}: not on this machine; use --datasets to download",
                     file=sys.stderr,
                 )
         with (
@@ -131,9 +135,14 @@ def reproduce(
 
 
 def train(run: Run) -> Record | None:
-    """Does one run, or none if it needs more memory than there is; called in a worker process."""
+    """Trains one run. Called in a worker process.
+
+    Returns:
+        The record of the run, or None if it does not fit into memory.
+    """
     try:
-        classifier = NodeClassifier(run.config).fit(_load(run.dataset), graph=run.dataset)
+        with without_class_warnings():
+            classifier = NodeClassifier(run.config).fit(_load(run.dataset), graph=run.dataset)
     except MemoryNeeded:
         return None
     except InputError as error:
@@ -145,8 +154,8 @@ def train(run: Run) -> Record | None:
         model=metrics["model"],
         split=run.config.train.split or 0,
         seed=metrics["seed"],
-        val_accuracy=metrics["val_accuracy"],
-        test_accuracy=metrics["test_accuracy"],
+        val=metrics["val"],
+        test=metrics["test"],
         best_epoch=metrics["best_epoch"],
         seconds=metrics["seconds"],
         settings=run.config.to_dict(),

@@ -1,4 +1,4 @@
-"""A table is a list of setups, each run over splits and seeds, and a way to lay them out."""
+"""What defines a table: a list of setups, each run over splits and seeds, and a layout."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -7,22 +7,23 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 
 from dgt.config import Config
-from dgt.datasets.published import BENCHMARKS, LARGE
+from dgt.data.benchmarks import BENCHMARKS, LARGE
 from dgt.errors import InputError, nearest
 from dgt.estimator import NodeClassifier
 from dgt.experiments.record import Key, Record
-from dgt.report import Sheet
+from dgt.report.sheet import Sheet
+from dgt.runs.plan import plan
 
 OURS = ("dgt-light", "dgt")
 
 
 class Run(NamedTuple):
-    """One training: a benchmark and settings, its split and seed among them."""
+    """One training run: a benchmark and settings, including split and seed."""
 
     table: str
     dataset: str
     variant: str
-    """Its line of the table."""
+    """The variant of its line in the table."""
     config: Config
     measure: "Measure | None" = None
 
@@ -38,54 +39,57 @@ class Run(NamedTuple):
 
 
 Measure = Callable[[Run, NodeClassifier], dict[str, Any]]
-"""A function of a module, called in the process that trained; gives what JSON can hold."""
+"""Function at module level that is called in the worker process and returns JSON values."""
 
 
 class Setup(NamedTuple):
-    """What one line of a table shows: settings on a benchmark."""
+    """What one line of a table shows: a benchmark and settings."""
 
     dataset: str
     variant: str
-    """The line's name for the settings: the model or what was changed in it."""
+    """Name of the settings: the model, or what is changed in it."""
     config: Config
     trained: bool = True
-    """False for a line without runs, of a data set of which only the size is known."""
+    """False for a line without runs, on a data set of which only the size is used."""
 
     @property
     def runs(self) -> int:
-        """Number of runs, unless another is asked for: the paper's, and ten of other models."""
+        """Default number of runs: that of the paper for our models, and ten for other models."""
         return 30 if self.config.model.model in OURS and self.dataset not in LARGE else 10
 
-    def run(self, table: str, r: int) -> Run:
-        """The run of number ``r``: all published splits with seed 0, then with seed 1, and on."""
+    def plan(self, table: str, runs: int) -> list[Run]:
+        """Returns the runs of this line: all published splits with seed 0, then with seed 1 etc."""
         count = BENCHMARKS[self.dataset].splits
-        kind = "published" if count > 1 else "given"
-        config = self.config.replace(splits=kind, split=r % count, seed=r // count)
-        return Run(table, self.dataset, self.variant, config)
+        if count > 1:
+            config = self.config.replace(splits="published", split=None, seed=0)
+        else:
+            config = self.config.replace(splits="given", split=0, seed=0)
+        return [Run(table, self.dataset, self.variant, each) for each in plan(config, runs, count)]
 
 
 class Line(NamedTuple):
-    """A setup and what is on record of its runs."""
+    """A setup and the records of its runs."""
 
     setup: Setup
     records: list[Record]
     asked: int
-    """Number of runs it is to have."""
+    """Number of planned runs."""
     refused: bool = False
-    """Whether a run needs more memory than there is."""
+    """Whether a run does not fit into memory."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """What ``dgt reproduce`` can make.
+    """A table of the paper, for ``dgt reproduce``.
 
     Args:
-        name: Its name on the command line and in the results' files.
-        setups: Makes the list of its lines' setups.
-        lay_out: Turns the lines, with their records, into what is shown.
-        measure: Finds out more of a trained model; it goes on record under the table's name.
-        measured: Runs of each line that are measured (default: all).
-        draw: Makes the figure, if there is anything to show.
+        name: Name on the command line and of the files in the results folder.
+        setups: Returns the setups, one per line.
+        lay_out: Formats the lines.
+        measure: Takes additional measurements of a trained model. They are recorded under the name
+            of the table.
+        measured: Number of runs per line that are measured (default: all).
+        draw: Draws the figure. Returns None if there is nothing to show.
     """
 
     name: str
@@ -96,9 +100,8 @@ class Table:
     draw: Callable[[list[Line]], Figure | None] | None = None
 
     def plan(self, setup: Setup, runs: int | None = None) -> list[Run]:
-        """The runs of a line, so many or as many as it has by itself."""
-        count = (runs or setup.runs) if setup.trained else 0
-        planned = [setup.run(self.name, r) for r in range(count)]
+        """Returns the runs of a line (default: as many as its setup has)."""
+        planned = setup.plan(self.name, runs or setup.runs) if setup.trained else []
         measured = len(planned) if self.measured is None else self.measured
         return [
             run._replace(measure=self.measure) if r < measured else run
@@ -108,7 +111,7 @@ class Table:
     def select(
         self, datasets: Iterable[str] | None = None, models: Iterable[str] | None = None
     ) -> list[Setup]:
-        """The setups of some data sets and models (default: of all)."""
+        """Returns the setups of some data sets and models (default: all)."""
         setups = self.setups()
         wanted_datasets = _known("datasets", datasets, [s.dataset for s in setups])
         wanted_models = _known("models", models, [s.config.model.model for s in setups])
@@ -118,7 +121,7 @@ class Table:
             if s.dataset in wanted_datasets and s.config.model.model in wanted_models
         ]
         if not chosen:
-            raise InputError("datasets and models: this table has no line with both")
+            raise InputError("datasets and models: this table has no line with this combination")
         return chosen
 
 

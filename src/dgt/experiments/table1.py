@@ -1,14 +1,14 @@
-"""Table 1 of the paper: accuracy on the benchmarks, with the settings found for each."""
+"""Table 1 of the paper: accuracy on the benchmarks with the settings found for each."""
 
-from dgt.config import MODELS, Config, presets, read_preset
-from dgt.datasets.published import LARGE
+from dgt.config import Config, presets, read_preset
+from dgt.data.benchmarks import LARGE
 from dgt.experiments.accuracy import accuracies
+from dgt.experiments.average_rank import with_ranks
 from dgt.experiments.grid import with_grid
+from dgt.experiments.paper import MODELS, table1
 from dgt.experiments.paper import TABLE1 as PAPER_FIGURES
-from dgt.experiments.paper import table1
-from dgt.experiments.ranks import with_ranks
 from dgt.experiments.table import OURS, Line, Setup, Table
-from dgt.report import Sheet
+from dgt.report.sheet import Sheet
 
 DATASETS = (
     "actor",
@@ -19,11 +19,11 @@ DATASETS = (
     "chameleon-filtered",
     "squirrel-filtered",
 )
-TITLE = "Accuracy, with the settings found for each graph and model"
+TITLE = "Accuracy with the settings found for each graph and model"
 
 
 def found(dataset: str, model: str) -> Config:
-    """The preset of a benchmark and a model or, where there is none, the defaults."""
+    """Returns the preset of a benchmark and a model, or the defaults if there is none."""
     name = f"{dataset}-{model}"
     if name not in presets():
         return Config.of(model)
@@ -31,7 +31,7 @@ def found(dataset: str, model: str) -> Config:
 
 
 def setups() -> list[Setup]:
-    """All models of the paper on its data sets, and ours on the others."""
+    """Returns all models on the data sets of the paper, and our models on the others."""
     return [
         Setup(d, model, found(d, model))
         for d in (*DATASETS, *LARGE)

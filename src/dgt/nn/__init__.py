@@ -1,41 +1,25 @@
-"""Deformable Graph Attention and the models built on it."""
+"""Deformable Graph Attention and the models built on it: the paper's equations as modules.
 
-from dgt.config import Config
+The fused operators that the modules call live in :mod:`dgt.ops`, the models that the paper compares
+with in :mod:`dgt.baselines`, and the training loop in :mod:`dgt.training`.
+"""
+
 from dgt.nn.attention import DeformableGraphAttention
-from dgt.nn.interpolation import Kernel
+from dgt.nn.from_config import DGT_LIGHT_MODEL, DGT_MODEL, build
 from dgt.nn.model import DGT, Attention, DGTLight
 from dgt.nn.positional import KatzEncoding
+from dgt.nn.record import Model
+from dgt.ops.deformable_attention.reference import Kernel
 
 __all__ = [
     "DGT",
+    "DGT_LIGHT_MODEL",
+    "DGT_MODEL",
     "Attention",
     "DGTLight",
     "DeformableGraphAttention",
     "KatzEncoding",
     "Kernel",
+    "Model",
     "build",
 ]
-
-
-def build(config: Config, in_channels: int, out_channels: int, encoding_channels: int) -> DGT:
-    """The model that the settings describe."""
-    model = config.model
-    return DGT(
-        in_channels,
-        model.hidden_channels,
-        out_channels,
-        criteria=len(config.criteria),
-        blocks=model.blocks,
-        heads=model.heads,
-        keys=model.keys,
-        kernel=Kernel(model.interpolation, model.gamma, model.epsilon, model.normalize),
-        norm=model.norm,
-        mlp_ratio=model.mlp_ratio,
-        dropout=model.dropout,
-        input_dropout=model.input_dropout,
-        encoding_channels=encoding_channels,
-        encoding_dropout=model.encoding_dropout,
-        node_dropout=model.node_dropout,
-        value_dropout=model.value_dropout,
-        feature_layers=model.feature_layers,
-    )

@@ -3,11 +3,17 @@
 import torch
 from torch import Tensor, nn
 
-from dgt.nn import interpolation, kernels
-from dgt.nn.dropout import dropout as drop
-from dgt.nn.dropout import dropout_rows
-from dgt.nn.interpolation import Kernel
-from dgt.nn.linear import Linear, linear
+from dgt.config import ModelConfig
+from dgt.nn import rows
+from dgt.ops.checks import check_all
+from dgt.ops.deformable_attention import Kernel, deformable_attention
+from dgt.ops.deformable_attention.reference import position_weights
+from dgt.ops.dropout import dropout as drop
+from dgt.ops.dropout import dropout_rows
+from dgt.ops.linear import Linear, linear
+from dgt.ops.sparse.rows import ROWS_TAKES
+
+ALL = slice(None)
 
 
 class DeformableGraphAttention(nn.Module):
@@ -20,21 +26,21 @@ class DeformableGraphAttention(nn.Module):
         \mathbf{W}'_{\pi m} \tilde{S}_{\pi q}(\Delta p_{\pi mqk}) \right], \qquad
         \tilde{S}_{\pi q}(p) = \sum_i g(p, i) \cdot S_{\pi q}[i]
 
-    For each node :math:`q`, criterion :math:`\pi` and head :math:`m`, the keys stand in the
+    For each node :math:`q`, criterion :math:`\pi` and head :math:`m`, the keys are located in the
     sequence :math:`S_{\pi q}` of :math:`n_{\pi q}` nodes, at the positions
     :math:`\Delta p_{\pi mqk} = (n_{\pi q} - 1) \cdot
-    \mathrm{sigmoid}(\theta^{\mathrm{off}}(\mathbf{z}_q))`. They are read through the kernel
-    :math:`g` and mixed by :math:`\mathbf{A}`, the softmax over the K keys of a linear function of
-    :math:`\mathbf{z}_q`.
+    \mathrm{sigmoid}(\theta^{\mathrm{off}}(\mathbf{z}_q))`. They are interpolated by the kernel
+    :math:`g` and weighted by :math:`\mathbf{A}`, the softmax over the K keys of a linear function
+    of :math:`\mathbf{z}_q`.
 
     Args:
         channels: Size of each node's representation.
         criteria: Number of criteria T.
-        heads: Number of heads M for each criterion; divides ``channels``.
-        keys: Number of keys K for each head.
+        heads: Number of heads M per criterion; must divide ``channels``.
+        keys: Number of keys K per head.
         kernel: The interpolation kernel g.
-        dropout: Probability that a node's values are read as zero by all others in training.
-        value_dropout: The same for each channel of a node's representation, before the values.
+        dropout: Probability that the values of a node are read as zero during training.
+        value_dropout: Dropout probability of each channel that the values are computed from.
     """
 
     def __init__(
@@ -42,11 +48,11 @@ class DeformableGraphAttention(nn.Module):
         channels: int,
         *,
         criteria: int = 3,
-        heads: int = 4,
-        keys: int = 4,
+        heads: int = ModelConfig.heads,
+        keys: int = ModelConfig.keys,
         kernel: Kernel | None = None,
-        dropout: float = 0.0,
-        value_dropout: float = 0.0,
+        dropout: float = ModelConfig.node_dropout,
+        value_dropout: float = ModelConfig.value_dropout,
     ) -> None:
         super().__init__()
         if channels % heads:
@@ -66,8 +72,8 @@ class DeformableGraphAttention(nn.Module):
         self.reset_parameters()
 
     def _start(self) -> Tensor:
-        """The queries of weights that are zero, to which weight decay therefore leads back: keys
-        equally attended and spread evenly over the sequence, those of each head over all of it.
+        """Returns the queries for zero weights, to which weight decay pulls back: all keys get the
+        same attention and are spread evenly over the sequence, those of each head over all of it.
         Shape: ``(2, T, M, K)``."""
         count = self.heads * self.keys
         share = ((torch.arange(count) + 0.5) / count).view(self.keys, self.heads).T
@@ -76,7 +82,7 @@ class DeformableGraphAttention(nn.Module):
         return start
 
     def reset_parameters(self) -> None:
-        """Values and output as in a Transformer; keys as in ``start``."""
+        """Initializes values and output as in a Transformer, and queries with zeros."""
         for layer in (self.values, self.out):
             nn.init.xavier_uniform_(layer.weight)
         nn.init.zeros_(self.query.weight)
@@ -85,9 +91,9 @@ class DeformableGraphAttention(nn.Module):
     def forward(self, z: Tensor, sequences: Tensor, nodes: Tensor | None = None) -> Tensor:
         """
         Args:
-            z: Shape: ``(N, C)``.
-            sequences: The sequences of the nodes that attend: indices of rows of ``z``, int32,
-                padded at the end with -1. Shape: ``(T, Q, L)``.
+            z: Representations of the nodes. Shape: ``(N, C)``.
+            sequences: The sequences of the nodes that attend: row indices of ``z``, int32, padded
+                at the end with -1. Shape: ``(T, Q, L)``.
             nodes: The rows of ``z`` that attend, int64 (default: all).
 
         Returns:
@@ -96,50 +102,75 @@ class DeformableGraphAttention(nn.Module):
         if sequences.dim() != 3 or sequences.size(0) != self.criteria:
             shape = tuple(sequences.shape)
             raise ValueError(f"sequences must have the shape ({self.criteria}, N, L), got {shape}")
-        # The same as z * mask, but for the time that a mask of each channel takes.
-        whole = not (self.training and self.value_dropout)
-        read = dropout_rows(z, self.dropout, self.training) if whole else z * self.mask(z)
-        values = self.values(read)
-        values = values.view(-1, self.criteria, self.heads, self.channels // self.heads)
-        queries = self.queries(z if nodes is None else z[nodes])
-        return self.out(attend(values, sequences, queries, self.kernel).flatten(1))
+        if nodes is not None:
+            check_all("DeformableGraphAttention", ROWS_TAKES, (z.size(0), nodes))
+        return rows.attend(self, z, sequences, nodes)
+
+    def project(self, z: Tensor, criteria: slice = ALL) -> Tensor:
+        r"""Computes the values :math:`\mathbf{W}' \mathbf{z}` that nodes read, after dropout.
+
+        Args:
+            z: Representations of the nodes. Shape: ``(N, C)``.
+            criteria: The criteria to compute values for (default: all).
+
+        Returns:
+            Shape: ``(N, T, M, D)``, with ``D = C / M``.
+        """
+        if self.training and self.value_dropout:
+            z = z * self.mask(z)
+        else:
+            z = dropout_rows(z, self.dropout, self.training)
+        weight = self.values.weight.unflatten(0, (self.criteria, -1))[criteria].flatten(0, 1)
+        return linear(z, weight.t()).unflatten(1, (-1, self.heads, self.channels // self.heads))
+
+    def read(
+        self, values: Tensor, sequences: Tensor, queries: Tensor, criteria: slice = ALL
+    ) -> Tensor:
+        """Reads the values at the keys of each query, and mixes them over keys, heads and criteria.
+
+        Args:
+            values: Values of all nodes from :meth:`project`. Shape: ``(N, T, M, D)``.
+            sequences: Sequences of the queries. Shape: ``(T, Q, L)``.
+            queries: Representations of the queries. Shape: ``(Q, C)``.
+            criteria: The criteria that ``values`` and ``sequences`` are for (default: all).
+
+        Returns:
+            Shape: ``(Q, C)``.
+        """
+        query = self.queries(queries, criteria)
+        read = deformable_attention(values, sequences, query, self.kernel).flatten(1)
+        weight = self.out.weight.unflatten(1, (self.criteria, -1))[:, criteria].flatten(1)
+        return linear(read, weight.t())
 
     def mask(self, z: Tensor) -> Tensor:
-        """What is read of the nodes in training, as factors that broadcast to ``z``: of some nodes
-        nothing, of the others some channels."""
+        """Returns factors for ``z`` that drop whole nodes, and single channels of the others."""
         mask = drop(torch.ones_like(z[:, :1]), self.dropout, self.training)
-        if self.training and self.value_dropout:
-            mask = drop(mask.expand_as(z).contiguous(), self.value_dropout)
-        return mask
+        return drop(mask.expand_as(z).contiguous(), self.value_dropout)
 
-    def queries(self, z: Tensor) -> Tensor:
-        """The numbers from which :func:`dgt.nn.interpolation.sample` makes the keys' offsets and
-        attention. Shape: ``(N, 2, T, M, K)``."""
-        queries = linear(z, self.query.weight.t(), self.query.bias + self.start.flatten())
-        return queries.view(-1, 2, self.criteria, self.heads, self.keys)
+    def queries(self, z: Tensor, criteria: slice = ALL) -> Tensor:
+        """Computes the linear function of ``z`` that gives the offsets and the attention of the
+        keys.
+
+        Returns:
+            Shape: ``(Q, 2, T, M, K)``.
+        """
+        shape = (2, self.criteria, self.heads * self.keys)
+        weight = self.query.weight.unflatten(0, shape)[:, criteria].flatten(0, 2)
+        bias = self.query.bias + self.start.flatten()
+        bias = bias.unflatten(0, shape)[:, criteria].flatten()
+        return linear(z, weight.t(), bias).unflatten(1, (2, -1, self.heads, self.keys))
 
     def weights(self, z: Tensor, sequences: Tensor) -> Tensor:
-        r"""The attention on each position of each node's sequences,
+        r"""Returns the attention on each position of the sequences of each node,
         :math:`w_i = \sum_k \mathbf{A}_{\pi mqk} \cdot g(\Delta p_{\pi mqk}, i)`.
 
         Returns:
             Shape: ``(N, T, M, L)``.
         """
-        return interpolation.position_weights(sequences, self.queries(z), self.kernel)
+        return position_weights(sequences, self.queries(z), self.kernel)
 
     def __repr__(self) -> str:
-        path = "fused (numba)" if _fused(self.out.weight) else "reference"
         return (
             f"{type(self).__name__}({self.channels}, criteria={self.criteria}, heads={self.heads}, "
-            f"keys={self.keys}, kernel={self.kernel}, path={path!r})"
+            f"keys={self.keys}, kernel={self.kernel})"
         )
-
-
-def attend(values: Tensor, sequences: Tensor, queries: Tensor, kernel: Kernel) -> Tensor:
-    """:func:`dgt.nn.interpolation.deformable_attention`, in its fastest form here."""
-    form = kernels if _fused(values) else interpolation
-    return form.deformable_attention(values, sequences, queries, kernel)
-
-
-def _fused(x: Tensor) -> bool:
-    return x.is_cpu and x.dtype in (torch.float32, torch.float64)

@@ -1,30 +1,42 @@
 """The Deformable Graph Transformer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from dgt.config import ModelConfig
+from dgt.nn import rows
 from dgt.nn.attention import DeformableGraphAttention
-from dgt.nn.dropout import Dropout
-from dgt.nn.interpolation import Kernel
-from dgt.nn.linear import Linear
-from dgt.nn.norm import NORMS
 from dgt.nn.positional import KatzEncoding
-from dgt.nn.sparse import Rows, SparseLinear
+from dgt.ops.deformable_attention.reference import Kernel
+from dgt.ops.dropout import Dropout
+from dgt.ops.linear import Linear
+from dgt.ops.norm import NORMS
+from dgt.ops.sparse import Rows, SparseLinear
 
 
 class Attention(NamedTuple):
-    """Which nodes read which others, entry by entry, for one block, criterion and head."""
+    """Attention weights of one block, criterion and head, as a list of entries."""
 
-    node: Tensor  # int64 (E,), the query
-    key: Tensor  # int64 (E,), the node that it reads
+    node: Tensor  # int64 (E,), the node that attends
+    key: Tensor  # int64 (E,), the node that it attends to
     weight: Tensor  # float (E,)
 
 
+class Level(NamedTuple):
+    """The nodes for which one block attends, and their sequences."""
+
+    sequences: Tensor
+    """Sequences of the nodes that attend: row indices of the block's input. Shape:
+    ``(T, Q, L)``."""
+    nodes: Tensor | None
+    """Rows of the block's input that attend, int64; None for all. Shape: ``(Q,)``."""
+
+
 class Block(nn.Module):
-    r"""One block of the Deformable Graph Transformer, with the norm before each part:
+    r"""One pre-norm block of the Deformable Graph Transformer:
 
     .. math::
         \hat{\mathbf{z}} = \mathrm{DGA}(\mathrm{norm}(\mathbf{z})) + \mathbf{z}, \qquad
@@ -35,9 +47,9 @@ class Block(nn.Module):
         self,
         attention: DeformableGraphAttention,
         *,
-        norm: str = "layer",
-        mlp_ratio: float = 1.0,
-        dropout: float = 0.0,
+        norm: str = ModelConfig.norm,
+        mlp_ratio: float = ModelConfig.mlp_ratio,
+        dropout: float = ModelConfig.dropout,
     ) -> None:
         super().__init__()
         channels = attention.channels
@@ -53,12 +65,20 @@ class Block(nn.Module):
         self.out = Linear(width, channels, bias=False)
 
     def forward(self, z: Tensor, sequences: Tensor, nodes: Tensor | None = None) -> Tensor:
-        """The representations of all nodes, or of ``nodes`` alone, whose sequences these are."""
-        read = self.attention(self.norm(z), sequences, nodes)
-        return self.after(read, z if nodes is None else z[nodes])
+        """
+        Args:
+            z: Representations of all nodes. Shape: ``(N, C)``.
+            sequences: The sequences of the nodes that attend. Shape: ``(T, Q, L)``.
+            nodes: The nodes that attend, int64 (default: all).
 
-    def after(self, read: Tensor, z: Tensor) -> Tensor:
-        """What follows the attention; each node for itself."""
+        Returns:
+            New representations of the nodes that attend. Shape: ``(Q, C)``.
+        """
+        read = self.attention(self.norm(z), sequences, nodes)
+        return rows.each(self.mlp, read, z if nodes is None else z[nodes], nodes=nodes)
+
+    def mlp(self, read: Tensor, z: Tensor) -> Tensor:
+        """Adds the output of the attention, ``read``, to ``z``, and then the output of the MLP."""
         z = self.dropout(read, plus=z)
         return self.out(self.hidden(z), plus=z)
 
@@ -71,26 +91,28 @@ class DGT(nn.Module):
         \mathbf{z}^{(0)}_i = f_\theta(\mathbf{x}_i) + \mathrm{KatzPE}(v_i), \qquad
         \mathbf{z}^{(l)} = \mathrm{Block}(\mathbf{z}^{(l-1)}, \{S_\pi\}_{\pi \in \Pi})
 
-    followed by a norm and a linear layer to the logits. With one criterion it is DGT-light.
+    followed by a norm and a linear layer that outputs the logits. With a single criterion, the
+    model is DGT-light.
 
     Args:
         in_channels: Number of features F.
-        hidden_channels: Channels C of every node.
+        hidden_channels: Hidden channels C of each node.
         out_channels: Number of classes.
         criteria: Number of criteria T.
         blocks: Number of blocks.
-        heads: Attention heads M for each criterion.
-        keys: Keys K for each head.
-        kernel: The interpolation kernel.
+        heads: Number of attention heads M per criterion.
+        keys: Number of keys K per head.
+        kernel: Interpolation kernel (default: ``Kernel()``).
         norm: ``"layer"``, ``"batch"`` or ``"none"``.
         mlp_ratio: Width of a block's MLP as a multiple of ``hidden_channels``.
-        dropout: Dropout of hidden channels.
-        node_dropout: Dropout of whole nodes among those that attention reads.
-        value_dropout: Dropout of the channels that attention reads.
-        feature_layers: Linear layers of :math:`f_\theta`, with norm, ReLU and dropout between them.
-        input_dropout: Dropout of the features.
-        encoding_channels: Columns of the positional encoding; 0 leaves it out.
-        encoding_dropout: Dropout of the positional encoding's columns.
+        dropout: Dropout probability of hidden channels.
+        node_dropout: Probability that attention reads a whole node as zero.
+        value_dropout: Dropout probability of the channels that attention reads.
+        feature_layers: Number of linear layers of :math:`f_\theta`, with norm, ReLU and dropout in
+            between.
+        input_dropout: Dropout probability of the features.
+        encoding_channels: Number of columns of the positional encoding; 0 for none.
+        encoding_dropout: Dropout probability of the columns of the positional encoding.
     """
 
     def __init__(
@@ -100,19 +122,19 @@ class DGT(nn.Module):
         out_channels: int,
         *,
         criteria: int = 3,
-        blocks: int = 1,
-        heads: int = 4,
-        keys: int = 4,
+        blocks: int = ModelConfig.blocks,
+        heads: int = ModelConfig.heads,
+        keys: int = ModelConfig.keys,
         kernel: Kernel | None = None,
-        norm: str = "layer",
-        mlp_ratio: float = 1.0,
-        dropout: float = 0.0,
-        node_dropout: float = 0.0,
-        value_dropout: float = 0.0,
-        feature_layers: int = 1,
-        input_dropout: float = 0.0,
+        norm: str = ModelConfig.norm,
+        mlp_ratio: float = ModelConfig.mlp_ratio,
+        dropout: float = ModelConfig.dropout,
+        node_dropout: float = ModelConfig.node_dropout,
+        value_dropout: float = ModelConfig.value_dropout,
+        feature_layers: int = ModelConfig.feature_layers,
+        input_dropout: float = ModelConfig.input_dropout,
         encoding_channels: int = 0,
-        encoding_dropout: float = 0.0,
+        encoding_dropout: float = ModelConfig.encoding_dropout,
     ) -> None:
         super().__init__()
         self.features = nn.Sequential(
@@ -157,43 +179,59 @@ class DGT(nn.Module):
         )
 
     def embed(self, x: Tensor | Rows, encoding: Tensor | Rows | None = None) -> Tensor:
-        """The representations :math:`z^{(0)}` before the first block."""
+        """Computes the representations :math:`z^{(0)}` before the first block."""
         if (encoding is None) != (self.encoding is None):
-            wants = "none" if self.encoding is None else "one"
-            raise ValueError(f"the model was built for {wants} positional encoding, got {encoding}")
+            wanted, got = ("no", "one") if self.encoding is None else ("a", "none")
+            raise ValueError(f"the model was built for {wanted} positional encoding, got {got}")
         z = self.features(x)
         return z if self.encoding is None else self.encoding(z, encoding)
 
     def forward(
         self,
-        x: Tensor,
-        sequences: Tensor,
-        encoding: Tensor | None = None,
+        x: Tensor | Rows,
+        sequences: Tensor | Sequence[Level],
+        encoding: Tensor | Rows | None = None,
         *,
         nodes: Tensor | None = None,
-        way: Callable[..., Tensor] | None = None,
     ) -> Tensor:
         """
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
-            sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, N, L)``.
-            encoding: Katz rows, dense or sparse (CSR). Shape: ``(N, N')``.
-            nodes: The nodes whose logits are wanted, int64; the last block then works for them
-                alone. By default all.
-            way: Does the work instead, in less memory (:mod:`dgt.nn.bounded`); called with the
-                model and these arguments.
+            sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, N, L)``. Or one
+                :class:`Level` per block, if each block attends for fewer nodes than the one
+                before.
+            encoding: Columns of the positional encoding, dense or sparse (CSR). Shape:
+                ``(N, N')``.
+            nodes: Nodes to return logits for, int64; the last block then attends only for them
+                (default: all).
 
         Returns:
-            Logits. Shape: ``(N, out_channels)``, or a row for each of ``nodes``.
+            Logits of all nodes or of ``nodes``. Shape: ``(N, out_channels)``.
         """
-        if way is not None:
-            return way(self, x, sequences, encoding, nodes)
-        z = self.embed(x, encoding)
-        for block in self.blocks[:-1]:
-            z = block(z, sequences)
-        if nodes is not None:
-            sequences = sequences[:, nodes]
-        return self.head(self.blocks[-1](z, sequences, nodes))
+        z = rows.each(self.embed, x, encoding)
+        for block, level in zip(self.blocks, self._levels(sequences, nodes), strict=True):
+            z = block(z, *level)
+        return rows.each(self.head, z, nodes=nodes)
+
+    def _levels(self, sequences: Tensor | Sequence[Level], nodes: Tensor | None) -> Sequence[Level]:
+        if not isinstance(sequences, Tensor):
+            return sequences
+        last = Level(sequences if nodes is None else sequences[:, nodes], nodes)
+        return [Level(sequences, None)] * (len(self.blocks) - 1) + [last]
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """Returns the parameters by the name of the setting that holds their weight decay."""
+        parts: dict[str, list[nn.Module | None]] = {
+            "feature_weight_decay": [self.features],
+            "encoding_weight_decay": [self.encoding],
+            "key_weight_decay": [block.attention.query for block in self.blocks],
+        }
+        groups = {
+            decay: [p for module in modules if module is not None for p in module.parameters()]
+            for decay, modules in parts.items()
+        }
+        own = {id(p) for group in groups.values() for p in group}
+        return {"weight_decay": [p for p in self.parameters() if id(p) not in own], **groups}
 
     @torch.no_grad()
     def attention(
@@ -205,12 +243,18 @@ class DGT(nn.Module):
         nodes: Tensor | None = None,
         block: int = -1,
     ) -> list[list[Attention]]:
-        r"""The attention of one block, as (node, key, weight) for each criterion and head, with
-        :math:`w_i = \sum_k \mathbf{A}_{\pi mqk} \cdot g(\Delta p_{\pi mqk}, i)`, of all nodes or of
-        ``nodes``, int64, alone. A key that stands at several positions of a sequence has an entry
-        for each.
+        r"""Returns the attention weights of one block for each criterion and head,
+        :math:`w_i = \sum_k \mathbf{A}_{\pi mqk} \cdot g(\Delta p_{\pi mqk}, i)`. A node that occurs
+        several times in a sequence has an entry for each position.
 
-        Call it in evaluation mode; in training, dropout changes it.
+        Call it in evaluation mode: in training mode, dropout affects the result.
+
+        Args:
+            x: See :meth:`forward`.
+            sequences: See :meth:`forward`.
+            encoding: See :meth:`forward`.
+            nodes: Nodes to return the attention of, int64 (default: all).
+            block: Index of the block (default: the last one).
         """
         chosen = self.blocks[block]
         z = self.embed(x, encoding)
@@ -219,7 +263,7 @@ class DGT(nn.Module):
                 break
             z = module(z, sequences)
         if nodes is None:
-            nodes = torch.arange(len(z))
+            nodes = torch.arange(len(z), device=z.device)
         of_nodes = sequences[:, nodes]
         weights = chosen.attention.weights(chosen.norm(z)[nodes], of_nodes)  # (Q, T, M, L)
         result = []
@@ -234,7 +278,7 @@ class DGT(nn.Module):
 
 
 class DGTLight(DGT):
-    """:class:`DGT` with a single criterion; takes the same arguments but for ``criteria``."""
+    """:class:`DGT` with a single criterion. It takes the same arguments except ``criteria``."""
 
     def __init__(
         self, in_channels: int, hidden_channels: int, out_channels: int, **settings: Any

@@ -1,11 +1,12 @@
-"""Learnable positional encodings."""
+"""The learnable positional encoding."""
 
 from torch import Tensor, nn
 
-from dgt.nn.dropout import Dropout
-from dgt.nn.linear import Linear
-from dgt.nn.norm import NORMS
-from dgt.nn.sparse import Rows, SparseLinear
+from dgt.config import ModelConfig
+from dgt.ops.dropout import Dropout
+from dgt.ops.linear import Linear
+from dgt.ops.norm import NORMS
+from dgt.ops.sparse import Rows, SparseLinear
 
 
 class KatzEncoding(nn.Module):
@@ -15,14 +16,14 @@ class KatzEncoding(nn.Module):
         \mathrm{KatzPE}(v_i) = \mathrm{MLP}(\hat{\mathbf{A}}[v_i]), \qquad
         \hat{\mathbf{A}} = \sum_{k=1}^K \beta^{k-1} \mathbf{A}^k
 
-    with the MLP Linear → norm → ReLU → Linear on the scaled rows of :math:`\hat{\mathbf{A}}`.
+    The MLP is Linear → norm → ReLU → Linear on the scaled rows of :math:`\hat{\mathbf{A}}`.
 
     Args:
         anchors: Number of columns N' of the Katz matrix.
         channels: Size of each node's representation.
         norm: ``"layer"``, ``"batch"`` or ``"none"``.
-        dropout: Probability that an entry of the Katz matrix is dropped in training.
-        hidden_dropout: Probability that a hidden channel is dropped in training.
+        dropout: Dropout probability of the entries of the Katz matrix.
+        hidden_dropout: Dropout probability of hidden channels.
     """
 
     def __init__(
@@ -30,9 +31,9 @@ class KatzEncoding(nn.Module):
         anchors: int,
         channels: int,
         *,
-        norm: str = "layer",
-        dropout: float = 0.0,
-        hidden_dropout: float = 0.0,
+        norm: str = ModelConfig.norm,
+        dropout: float = ModelConfig.encoding_dropout,
+        hidden_dropout: float = ModelConfig.dropout,
     ) -> None:
         super().__init__()
         self.hidden = nn.Sequential(
@@ -43,6 +44,13 @@ class KatzEncoding(nn.Module):
         self.out = Linear(channels, channels, bias=False)
 
     def forward(self, z: Tensor, katz: Tensor | Rows) -> Tensor:
-        """Adds the encoding of the rows ``katz`` of shape ``(N, N')``, dense or sparse, to the
-        representations ``z`` of shape ``(N, C)``."""
+        """Adds the encoding to the representations.
+
+        Args:
+            z: Representations of the nodes. Shape: ``(N, C)``.
+            katz: Scaled rows of the Katz matrix, dense or sparse (CSR). Shape: ``(N, N')``.
+
+        Returns:
+            Shape: ``(N, C)``.
+        """
         return self.out(self.hidden(katz), plus=z)

@@ -1,51 +1,56 @@
-"""Absolute orders: one for the whole graph, the same for every base node."""
+"""Absolute criteria: one order of all nodes, the same for every base node."""
+
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.csgraph import dijkstra
-from torch_geometric.data import Data
 
-from dgt.graph import adjacency, features
+from dgt.config import SequenceConfig
+from dgt.sequences.criterion import Criterion, Graph, Sort, no_settings
 from dgt.sequences.similarity import on_grid, unit_rows
+from dgt.storage.segments import Advance
 
 STEPS = 1000
 TOLERANCE = 1e-12
 
 
-def absolute_order(data: Data, criterion: str, alpha: float) -> np.ndarray:
-    """All nodes in one order; ties by id.
+def by_chance(graph: Graph, settings: SequenceConfig) -> np.ndarray:
+    """A random order with a fixed seed."""
+    return np.random.default_rng(0).permutation(graph.num_nodes)
 
-    Args:
-        data: the graph.
-        criterion: ``"absolute-random"``: a random order, always the same; ``"absolute-bfs"``: by
-            hop from the node of highest degree, then by descending degree, what it does not reach
-            last; ``"absolute-ppr"``: by descending PageRank; ``"absolute-similarity"``: by
-            descending cosine with the mean of all nodes' unit features.
-        alpha: teleport probability of the PageRank.
 
-    Returns:
-        int64 [N].
-    """
-    if criterion == "absolute-random":
-        return np.random.default_rng(0).permutation(data.num_nodes)
-    if criterion == "absolute-similarity":
-        return np.argsort(-_centrality(features(data)), kind="stable")
-    A = adjacency(data.edge_index, data.num_nodes)
-    degrees = np.diff(A.indptr)
-    if criterion == "absolute-ppr":
-        # Rounded: nodes that are alike tie though their sums differ.
-        return np.argsort(-pagerank(A, alpha).astype(np.float32), kind="stable")
-    hops = dijkstra(A, indices=degrees.argmax(), unweighted=True)
+def by_hub(graph: Graph, settings: SequenceConfig) -> np.ndarray:
+    """By hop from the node of highest degree, then by descending degree. Unreachable nodes come
+    last."""
+    degrees = np.diff(graph.adjacency.indptr)
+    hops = dijkstra(graph.adjacency, indices=degrees.argmax(), unweighted=True)
     return np.lexsort((-degrees, hops))
 
 
+def by_pagerank(graph: Graph, settings: SequenceConfig) -> np.ndarray:
+    """By descending PageRank."""
+    # Rounding makes equivalent nodes tie, although their sums differ in the last bits.
+    scores = pagerank(graph.adjacency, settings.ppr_alpha).astype(np.float32)
+    return np.argsort(-scores, kind="stable")
+
+
+def by_centrality(graph: Graph, settings: SequenceConfig) -> np.ndarray:
+    """By descending cosine similarity with the mean of the normalized features."""
+    return np.argsort(-_centrality(graph.x), kind="stable")
+
+
 def pagerank(A: scipy.sparse.csr_array, alpha: float) -> np.ndarray:
-    r"""The PageRank :math:`\mathbf{p}` of a symmetric matrix,
+    r"""The PageRank :math:`\mathbf{p}` of a symmetric adjacency matrix,
 
     .. math::
         \mathbf{p} = \alpha / N + (1 - \alpha) \mathbf{A} \mathbf{D}^{-1} \mathbf{p}
 
-    a node without edges giving an equal part to all; float64 [N].
+    where a node without edges distributes its score evenly over all nodes.
+
+    Returns:
+        float64 ``(N,)``.
     """
     N = A.shape[0]
     degrees = np.diff(A.indptr)
@@ -60,7 +65,34 @@ def pagerank(A: scipy.sparse.csr_array, alpha: float) -> np.ndarray:
 
 
 def _centrality(x: np.ndarray | scipy.sparse.csr_array) -> np.ndarray:
-    """Each node's cosine with the mean of the unit features, on a grid."""
+    """The cosine similarity of each node with the mean of the normalized features, rounded."""
     unit = unit_rows(x)
     mean = unit_rows(np.asarray(unit.sum(axis=0)).reshape(1, -1))[0]
     return on_grid(unit @ mean)
+
+
+def _absolute(
+    order: Callable[[Graph, SequenceConfig], np.ndarray],
+    settings: Callable[[SequenceConfig], tuple[object, ...]] = no_settings,
+    reads: tuple[str, ...] = ("edge_index",),
+) -> Criterion:
+    """A criterion with the first nodes of ``order`` as the sequence of every base node."""
+
+    def begin(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
+        first = order(graph, settings)[: settings.length]
+
+        def sort(bases: range, advance: Advance) -> tuple[np.ndarray, np.ndarray]:
+            sequences = np.full((len(bases), settings.length), -1, dtype=np.int32)
+            sequences[:, : len(first)] = first
+            advance(len(bases))
+            return sequences, np.ones_like(sequences, dtype=np.float32)
+
+        return sort
+
+    return Criterion(begin=begin, settings=settings, reads=reads)
+
+
+RANDOM = _absolute(by_chance)
+BFS = _absolute(by_hub)
+PPR = _absolute(by_pagerank, settings=lambda settings: (settings.ppr_alpha,))
+SIMILARITY = _absolute(by_centrality, reads=("x",))

@@ -5,38 +5,40 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from dgt import threads
-from dgt.sequences.ranked import RankedGraph
+from dgt.sequences.criterion import Criterion
+from dgt.sequences.tie_order import OrderedGraph
+from dgt.system import threads
 
 CHUNK = 16384
 
 
 def bfs_sequences(
-    graph: RankedGraph,
+    graph: OrderedGraph,
     length: int,
     advance: Callable[[int], None],
     bases: range | np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each node's nearest nodes: by hop, inside a hop by descending degree, then by id.
+    """The nearest nodes of each base node: by hop, within a hop by descending degree, then by id.
 
-    A hop's nodes share a score of 1/2 for each edge on the way to them.
+    The nodes of hop h share a score of 2^-h equally.
 
     Args:
-        graph: the graph.
-        length: nodes kept, L.
-        advance: called with the number of base nodes done since the last call.
-        bases: ids of the base nodes, by default all N.
+        graph: The graph.
+        length: Length L of the sequences.
+        advance: Called with the number of base nodes processed since the last call.
+        bases: Ids of the base nodes (default: all N).
 
     Returns:
-        The nodes, int32 [N, L], padded with -1, and their scores, float32 [N, L].
+        The nodes, int32 ``(N, L)``, padded with -1, and their scores, float32 ``(N, L)``.
     """
-    ranks = graph.ranks if bases is None else graph.ranks[bases]
-    sequences = np.full((len(ranks), length), -1, dtype=np.int32)
-    scores = np.zeros((len(ranks), length), dtype=np.float32)
-    for start in range(0, len(ranks), CHUNK):
-        part = slice(start, start + CHUNK)
-        threads.run(_search, len(ranks[part]), graph, ranks[part], sequences[part], scores[part])
-        advance(len(ranks[part]))
+    starts = graph.positions if bases is None else graph.positions[bases]
+    sequences = np.full((len(starts), length), -1, dtype=np.int32)
+    scores = np.zeros((len(starts), length), dtype=np.float32)
+    for at in range(0, len(starts), CHUNK):
+        part = slice(at, at + CHUNK)
+        own = starts[part]
+        threads.run(_search, len(own), graph, own, sequences[part], scores[part])
+        advance(len(own))
     return sequences, scores
 
 
@@ -44,7 +46,7 @@ def bfs_sequences(
 def _search(thread, threads, graph, bases, sequences, scores):  # type: ignore[no-untyped-def]
     indptr, indices = graph.indptr, graph.indices
     length = sequences.shape[1]
-    # By whom each node was last met: no reset between base nodes.
+    # The base node that last visited each node. No reset is needed between base nodes.
     met_by = np.full(len(graph.nodes), -1, np.int32)
     found = np.empty(length, np.uint32)
     for b in range(thread, len(bases), threads):
@@ -57,18 +59,18 @@ def _search(thread, threads, graph, bases, sequences, scores):  # type: ignore[n
             filled = hop_stop
             for i in range(hop_start, hop_stop):
                 for e in range(indptr[found[i]], indptr[found[i] + 1]):
-                    neighbour = indices[e]
-                    if filled == length and neighbour > found[length - 1]:
+                    neighbor = indices[e]
+                    if filled == length and neighbor > found[length - 1]:
                         break  # the rest of this sorted list is beyond the cut as well
-                    if met_by[neighbour] == base:
+                    if met_by[neighbor] == base:
                         continue
-                    met_by[neighbour] = base
-                    # The next hop is kept sorted; when there is no room, its last falls out.
+                    met_by[neighbor] = base
+                    # Insertion sort of the next hop. A full sequence drops its last node.
                     place = min(filled, length - 1)
-                    while place > hop_stop and found[place - 1] > neighbour:
+                    while place > hop_stop and found[place - 1] > neighbor:
                         found[place] = found[place - 1]
                         place -= 1
-                    found[place] = neighbour
+                    found[place] = neighbor
                     filled = min(filled + 1, length)
             hop_start, hop_stop = hop_stop, filled
             share /= 2
@@ -76,3 +78,11 @@ def _search(thread, threads, graph, bases, sequences, scores):  # type: ignore[n
                 scores[b, i] = share / (hop_stop - hop_start)
         for i in range(hop_stop):
             sequences[b, i] = graph.nodes[found[i]]
+
+
+BFS = Criterion(
+    begin=lambda graph, settings, _: (
+        lambda bases, advance: bfs_sequences(graph.ordered, settings.length, advance, bases)
+    ),
+    tuned=True,
+)

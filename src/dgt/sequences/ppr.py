@@ -5,59 +5,63 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from dgt import threads
-from dgt.sequences.ranked import RankedGraph
+from dgt.config import SequenceConfig
+from dgt.sequences.criterion import Criterion
+from dgt.sequences.tie_order import OrderedGraph
 from dgt.sequences.top import insert
+from dgt.system import threads
 
 CHUNK = 1024
 
 
 def default_tolerance(length: int) -> float:
-    """Of the first nodes of a sequence nearly all are found with it: the fewer they are, the larger
-    are their scores, and the sooner a push can stop."""
+    """The tolerance with which nearly all of the first ``length`` nodes are found.
+
+    Shorter sequences hold nodes with larger scores, so the push can stop earlier.
+    """
     return 3.2e-4 / length
 
 
 def ppr_sequences(
-    graph: RankedGraph,
+    graph: OrderedGraph,
     length: int,
     alpha: float,
     tolerance: float,
     advance: Callable[[int], None],
     bases: range | np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Each node's best nodes by personalized PageRank,
+    r"""The nodes with the highest personalized PageRank of each base node,
 
     .. math::
         \boldsymbol{\pi}_b = \alpha \sum_{k \geq 0} (1 - \alpha)^k
         (\mathbf{A} \mathbf{D}^{-1})^k \mathbf{e}_b
 
-    by descending score, ties by id; the base node comes first, nodes it cannot reach are left out.
+    by descending score, ties by id. The base node comes first, and unreachable nodes are left out.
 
-    The scores come from forward push (Andersen, Chung and Lang, 2006), which hands on the mass of
-    a node to its neighbours until none holds more than ``tolerance`` for each of its edges. What
-    is then left unpushed, often half of the mass in a large graph, is not dropped: its next step is
-    counted exactly for the nodes near the top, and the rest of its way is taken to end anywhere
-    in the component, by degree, as a long walk does.
+    The scores come from forward push (Andersen, Chung and Lang, 2006): nodes pass their residual
+    to their neighbors until no residual exceeds ``tolerance`` per edge. The residuals that remain,
+    often half of the mass in a large graph, are not dropped. Their next step is computed exactly
+    for the candidates, the nodes with the highest scores so far. The rest is distributed over the
+    component in proportion to the degrees, the limit of a long random walk.
 
     Args:
-        graph: the graph.
-        length: nodes kept, L.
-        alpha: probability of going back to the base node.
-        tolerance: mass for each edge of a node from which on it is pushed.
-        advance: called with the number of base nodes done since the last call.
-        bases: ids of the base nodes, by default all N.
+        graph: The graph.
+        length: Length L of the sequences.
+        alpha: Teleport probability.
+        tolerance: Residual per edge from which on a node is pushed.
+        advance: Called with the number of base nodes processed since the last call.
+        bases: Ids of the base nodes (default: all N).
 
     Returns:
-        The nodes, int32 [N, L], padded with -1, and their scores, float32 [N, L].
+        The nodes, int32 ``(N, L)``, padded with -1, and their scores, float32 ``(N, L)``.
     """
-    tolerance = max(tolerance, 1e-15)  # below, float64 has nothing left to push
-    ranks = graph.ranks if bases is None else graph.ranks[bases]
-    sequences = np.full((len(ranks), length), -1, dtype=np.int32)
-    scores = np.zeros((len(ranks), length), dtype=np.float32)
-    for start in range(0, len(ranks), CHUNK):
-        part = slice(start, start + CHUNK)
-        own, out = ranks[part], (sequences[part], scores[part])
+    tolerance = max(tolerance, 1e-15)  # float64 cannot resolve smaller residuals
+    starts = graph.positions if bases is None else graph.positions[bases]
+    sequences = np.full((len(starts), length), -1, dtype=np.int32)
+    scores = np.zeros((len(starts), length), dtype=np.float32)
+    for at in range(0, len(starts), CHUNK):
+        part = slice(at, at + CHUNK)
+        own, out = starts[part], (sequences[part], scores[part])
         threads.run(_sort_nodes, len(own), graph, own, alpha, tolerance, *out)
         advance(len(own))
     return sequences, scores
@@ -70,7 +74,7 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
     indptr, indices, degrees = graph.indptr, graph.indices, graph.degrees
     num_nodes = len(degrees)
     length = sequences.shape[1]
-    # One scratch for all base nodes of this thread: only touched nodes are ever reset.
+    # Buffers for all base nodes of this thread. Only touched nodes are reset.
     scores = np.zeros(num_nodes)
     residuals = np.zeros(num_nodes)
     touched = np.empty(num_nodes, np.int32)
@@ -78,12 +82,13 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
     near = np.empty(length + length // 2 + 8, np.int32)
     near_scores = np.empty(len(near))
     best = np.empty(length, np.int32)
-    best_scores = np.empty(length, np.float32)  # rounded: equal scores tie though sums differ
+    # Rounding makes equal scores tie, although their sums differ in the last bits.
+    best_scores = np.empty(length, np.float32)
     for b in range(thread, len(bases), threads):
         base = bases[b]
         count, left = _push(graph, base, alpha, tolerance, scores, residuals, touched, queue)
 
-        # Near the top: by what was pushed, what waits, and what the rest may bring.
+        # Candidates, by the score so far, the residual, and the share of the rest.
         first, stop = graph.first[base], graph.stop[base]
         per_edge = (1 - alpha) * left / max(indptr[stop] - indptr[first], 1)
         filled = 0
@@ -91,15 +96,15 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
             node = touched[i]
             scores[node] += residuals[node] + per_edge * degrees[node]
             filled = insert(near, near_scores, filled, node, scores[node])
-            residuals[node] /= max(degrees[node], 1)  # what each neighbour gets next
-        for node in range(first, stop):  # untouched ones, by descending degree
+            residuals[node] /= max(degrees[node], 1)  # share of each neighbor
+        for node in range(first, stop):  # untouched nodes, by descending degree
             if filled == len(near) and per_edge * degrees[node] < near_scores[filled - 1]:
                 break
             if scores[node] == 0:
                 filled = insert(near, near_scores, filled, node, per_edge * degrees[node])
 
-        # The best of these, with the next step of what waits.
-        base_score = np.float32(alpha)  # at least
+        # The best candidates, after the next step of the residuals.
+        base_score = np.float32(alpha)  # a lower bound
         kept = insert(best, best_scores, 0, graph.nodes[base], np.float32(np.inf))
         for i in range(filled):
             node = near[i]
@@ -123,11 +128,15 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
 def _push(  # type: ignore[no-untyped-def]
     graph, base, alpha, tolerance, scores, residuals, touched, queue
 ):
-    """Pushes a base node's mass; the number of nodes touched and the share of mass left."""
+    """Pushes the mass of a base node.
+
+    Returns:
+        The number of touched nodes, and the mass that remains in the residuals.
+    """
     indptr, indices, degrees = graph.indptr, graph.indices, graph.degrees
     limit = alpha * tolerance
-    # The queue is a ring. A node is in it at most once: it enters when its residual reaches the
-    # limit, and its residual is 0 when it leaves.
+    # The queue is a ring buffer. It holds each node at most once: a node enters when its residual
+    # reaches the limit, and its residual is 0 when it leaves.
     head, waiting = 0, 1
     queue[0] = base
     touched[0] = base
@@ -144,15 +153,31 @@ def _push(  # type: ignore[no-untyped-def]
         left -= mass
         share = (1 - alpha) * mass / max(degrees[node], 1)
         for e in range(indptr[node], indptr[node + 1]):
-            neighbour = indices[e]
-            old = residuals[neighbour]
+            neighbor = indices[e]
+            old = residuals[neighbor]
             new = old + share
-            residuals[neighbour] = new
-            if old == 0 and scores[neighbour] == 0:
-                touched[count] = neighbour
+            residuals[neighbor] = new
+            if old == 0 and scores[neighbor] == 0:
+                touched[count] = neighbor
                 count += 1
-            if old < limit * degrees[neighbour] <= new:
+            if old < limit * degrees[neighbor] <= new:
                 tail = head + waiting
-                queue[tail if tail < len(queue) else tail - len(queue)] = neighbour
+                queue[tail if tail < len(queue) else tail - len(queue)] = neighbor
                 waiting += 1
     return count, max(left, 0.0)
+
+
+def _tolerance(settings: SequenceConfig) -> float:
+    given = settings.ppr_tolerance
+    return default_tolerance(settings.length) if given is None else given
+
+
+PPR = Criterion(
+    begin=lambda graph, settings, _: (
+        lambda bases, advance: ppr_sequences(
+            graph.ordered, settings.length, settings.ppr_alpha, _tolerance(settings), advance, bases
+        )
+    ),
+    settings=lambda settings: (settings.ppr_alpha, _tolerance(settings)),
+    tuned=True,
+)

@@ -1,4 +1,4 @@
-"""Sequences by similarity of features."""
+"""Sequences by feature similarity."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,36 +9,38 @@ import scipy.sparse
 import torch
 from numba import njit
 
-from dgt import threads
-from dgt.index import EXACT_NODES, RowIndex
+from dgt.config import SequenceConfig
+from dgt.sequences.criterion import Criterion, Graph, Sort
+from dgt.sequences.index import EXACT_NODES, RowIndex
 from dgt.sequences.top import insert
+from dgt.system import threads
 
 CHUNK = 512
 
-# Unit vectors are rounded to multiples of 1 / UNIT. Their products, counted in 1 / UNIT ** 2, are
-# whole numbers below 2 ** 53 and so exact in float64, whatever the order of summation: the same
-# bits for every block size, number of threads and machine.
+# Unit vectors are rounded to multiples of 1 / UNIT. Their products, in units of 1 / UNIT ** 2, are
+# integers below 2 ** 53 and thus exact in float64, in any order of summation. The result does not
+# depend on the chunk size, the number of threads or the machine.
 UNIT = 2.0**26
-# Similarities that agree to this, about six decimals, tie.
+# Similarities are rounded to multiples of 1 / GRID, about six decimals; equal ones tie.
 GRID = 2.0**20
 
 
 class UnitRows:
-    """Features whose rows are scaled to length 1, ready to be compared.
+    """Features with rows of norm 1, in the form that :func:`similarity_sequences` searches.
 
     Args:
-        x: features [N, F], dense or sparse, finite.
-        kept: file for what an index learns of them, where one is used.
+        x: Finite features, dense or sparse, shape ``(N, F)``.
+        cache: File for the centroids of the index of a large dense matrix.
     """
 
-    def __init__(self, x: np.ndarray | scipy.sparse.csr_array, kept: Path | None = None) -> None:
+    def __init__(self, x: np.ndarray | scipy.sparse.csr_array, cache: Path | None = None) -> None:
         self.num_nodes = x.shape[0]
         self.is_dense = isinstance(x, np.ndarray)
         if self.is_dense:
             self.dense = unit_rows(x)
             self.index = None
             if self.num_nodes > EXACT_NODES:
-                self.index = RowIndex((self.dense / UNIT).astype(np.float32), kept)
+                self.index = RowIndex((self.dense / UNIT).astype(np.float32), cache)
         else:
             rows = unit_rows(x)
             columns = rows.tocsc()
@@ -49,25 +51,25 @@ class UnitRows:
 def similarity_sequences(
     rows: UnitRows, length: int, advance: Callable[[int], None], bases: range | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Each node's most similar nodes by the cosine of their features,
+    r"""The nodes most similar to each base node by the cosine similarity of their features,
 
     .. math::
         \mathbf{x}_b^{\top} \mathbf{x}_i / (\|\mathbf{x}_b\| \|\mathbf{x}_i\|)
 
-    by descending similarity, ties by id, the base node first. Only nodes with a similarity above
-    zero are kept: the others have nothing in common with the base node. So a node whose features
-    are all zero is alone in its sequence.
+    by descending similarity, ties by id. The base node comes first. Only nodes with a positive
+    similarity are kept. A node with all-zero features is therefore alone in its sequence.
+
+    The result is exact, except for dense features of more than ``EXACT_NODES`` nodes. There, an
+    index finds nearly all of the most similar nodes if the features form clusters.
 
     Args:
-        rows: the features.
-        length: nodes kept, L.
-        advance: called with the number of base nodes done since the last call.
-        bases: ids of the base nodes, by default all N.
+        rows: The features.
+        length: Length L of the sequences.
+        advance: Called with the number of base nodes processed since the last call.
+        bases: Ids of the base nodes (default: all N).
 
     Returns:
-        The nodes, int32 [N, L], padded with -1, and their similarities, float32 [N, L]. Exact,
-        except for more than ``EXACT_NODES`` nodes with dense features, where an index finds nearly
-        all of the most similar nodes if features form groups.
+        The nodes, int32 ``(N, L)``, padded with -1, and their similarities, float32 ``(N, L)``.
     """
     bases = range(rows.num_nodes) if bases is None else bases
     sequences = np.full((len(bases), length), -1, dtype=np.int32)
@@ -83,7 +85,7 @@ def similarity_sequences(
             products = unit[start : start + len(part)] @ unit.T
             threads.run(_sort_by_product, len(part), products.numpy(), start, part, out)
         else:
-            # A few more than needed: the index knows neither ties nor the rounding.
+            # A few more than needed, as the index neither rounds nor breaks ties by id.
             candidates = rows.index.nearest(start, start + len(part), length + 8)
             threads.run(_sort_candidates, len(part), rows.dense, candidates, start, part, out)
         advance(len(part))
@@ -92,12 +94,11 @@ def similarity_sequences(
 
 
 def unit_rows(x: Any) -> Any:
-    """Rows, dense or sparse, scaled to length UNIT and rounded to whole numbers; a zero row stays
-    zero."""
+    """Scales dense or sparse rows to norm UNIT and rounds them to integers. Zero rows stay zero."""
     if scipy.sparse.issparse(x):
         return _sparse_unit_rows(x)
     unit = x.astype(np.float64)
-    # First by the largest value, as its square may be out of range.
+    # Dividing by the largest value first avoids an overflow of its square.
     unit /= _or_one(np.abs(unit).max(axis=1, initial=0))[:, None]
     unit /= _or_one(np.sqrt(np.einsum("ij,ij->i", unit, unit)))[:, None]
     unit *= UNIT
@@ -122,13 +123,13 @@ def _or_one(values: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def on_grid(product):  # type: ignore[no-untyped-def]
-    """The cosine of a product of unit rows, in steps of 1 / GRID."""
+    """The cosine similarity in units of 1 / GRID, rounded, from a product of unit rows."""
     return np.floor(product * (GRID / UNIT / UNIT) + 0.5)
 
 
 @njit(cache=True, nogil=True)
 def _sort_by_product(thread, threads, products, start, sequences, scores):  # type: ignore[no-untyped-def]
-    """Sequences of the base nodes from ``start`` on, from their products with all nodes."""
+    """Sorts all nodes by their products with the base nodes, which start at ``start``."""
     for b in range(thread, len(sequences), threads):
         base = start + b
         filled = insert(sequences[b], scores[b], 0, base, np.inf)
@@ -142,7 +143,7 @@ def _sort_by_product(thread, threads, products, start, sequences, scores):  # ty
 def _sort_candidates(  # type: ignore[no-untyped-def]
     thread, threads, unit, candidates, start, sequences, scores
 ):
-    """Sequences of the base nodes from ``start`` on, from a few candidates, -1 for none."""
+    """Sorts a few candidates, padded with -1, for the base nodes, which start at ``start``."""
     for b in range(thread, len(sequences), threads):
         base = start + b
         filled = insert(sequences[b], scores[b], 0, base, np.inf)
@@ -157,7 +158,7 @@ def _sort_candidates(  # type: ignore[no-untyped-def]
 def _sort_by_sparse_product(  # type: ignore[no-untyped-def]
     thread, threads, by_row, by_column, start, sequences, scores
 ):
-    """Sequences of the base nodes from ``start`` on, from features by row and by column."""
+    """Sorts all nodes by products of sparse features, for the base nodes from ``start`` on."""
     row_ptr, row_columns, row_values = by_row
     column_ptr, column_rows, column_values = by_column
     products = np.zeros(len(row_ptr) - 1)
@@ -173,3 +174,11 @@ def _sort_by_sparse_product(  # type: ignore[no-untyped-def]
             if score > 0 and node != base:
                 filled = insert(sequences[b], scores[b], filled, node, score)
             products[node] = 0
+
+
+def _begin(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
+    rows = UnitRows(graph.x, None if folder is None else folder / "centroids.npy")
+    return lambda bases, advance: similarity_sequences(rows, settings.length, advance, bases)
+
+
+SIMILARITY = Criterion(begin=_begin, reads=("x",), tuned=True)

@@ -1,27 +1,27 @@
-"""How many positions of a sequence each of its nodes takes."""
+"""Spacing of sequences: the number of positions that each node takes."""
 
 import numpy as np
 from numba import njit
 
-from dgt import threads
+from dgt.system import threads
 
 
 def space_by_score(sequences: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    r"""Sequences in which each node takes a share of the positions in proportion to its score:
+    r"""Gives each node a share of the positions of its sequence in proportion to its score:
 
     .. math::
         S'[i] = S[j] \quad \text{for the first } j \text{ with} \quad
         \sum_{k \leq j} s_k \geq \frac{i + 1/2}{L} \sum_k s_k
 
-    A position is then a share of the score's sum: keys that stand evenly read each node by its
-    score. A node of a low score may have no position.
+    Evenly spread keys then read each node in proportion to its score. A node with a low score may
+    have no position at all.
 
     Args:
-        sequences: nodes, int32 [N, L], padded with -1.
-        scores: their scores, float32 [N, L], above 0 before the padding.
+        sequences: Nodes, int32 ``(N, L)``, padded with -1.
+        scores: Their scores, float32 ``(N, L)``, positive except in the padding.
 
     Returns:
-        int32 [N, L], without padding.
+        int32 ``(N, L)``, without padding.
     """
     spaced = np.empty_like(sequences)
     threads.run(_space, len(sequences), sequences, scores, spaced)

@@ -1,12 +1,15 @@
-"""The best of many nodes, kept sorted while they come in."""
+"""Keeps the best nodes of a stream, sorted."""
 
 from numba import njit
 
 
 @njit(cache=True, nogil=True)
 def insert(nodes, scores, filled, node, score):  # type: ignore[no-untyped-def]
-    """Puts a node into its place by descending score, then by id, and returns the new number of
-    nodes; when there is no room, the last one falls out."""
+    """Inserts a node, sorted by descending score, then by id. A full list drops its last node.
+
+    Returns:
+        The new number of nodes in the list.
+    """
     room = len(nodes)
     place = filled
     if filled == room:

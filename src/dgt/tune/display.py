@@ -1,48 +1,36 @@
-"""How a search shows itself on stderr."""
+"""Output of a search on stderr."""
 
 import logging
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import optuna
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from dgt.system.progress import live_bar
 
 
 @contextmanager
 def display(done: int, total: int, enabled: bool) -> Iterator[Callable[[int, str, str], None]]:
-    """Yields a function that shows how many trials are done, the last one and the best: a live bar
-    on a terminal, else a line each."""
-    console = Console(stderr=True)
-    if not enabled:
-        yield lambda done, last, best: None
-    elif not console.is_terminal:
-        yield lambda done, last, best: print(
-            f"trial {done}/{total}: {last}; {best}", file=sys.stderr
-        )
-    else:
-        with Progress(
-            TextColumn("searching"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}"),
-            console=console,
-        ) as bar:
-            task = bar.add_task("", total=total, completed=done)
-            yield lambda done, last, best: bar.update(task, completed=done, description=best)
+    """Yields a function that shows the number of finished trials, the last one and the best one.
+
+    Args:
+        done: Number of trials that are finished already.
+        total: Number of trials in total.
+        enabled: Whether to show anything at all.
+    """
+    with live_bar("trials", total, shown=enabled, done=done) as show:
+        yield lambda done, last, best: show(done, best, f"trial {done}/{total}: {last}; {best}")
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps Optuna's notes off the terminal."""
+    """Silences the log messages and warnings of Optuna."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(logging.ERROR)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what it finds experimental, or too little to go by
+            warnings.simplefilter("ignore")  # experimental features, too few trials
             yield
     finally:
         optuna.logging.set_verbosity(before)

@@ -1,4 +1,4 @@
-"""A search's folder: whose it is, and the study in it."""
+"""The folder of a search, and the Optuna study in it."""
 
 import json
 import os
@@ -12,10 +12,11 @@ from optuna.distributions import BaseDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from dgt.config import Config
+from dgt.config import Config, TrainConfig
 from dgt.errors import InputError
-from dgt.files import write_text
-from dgt.tune.space import flat
+from dgt.evaluate import METRICS
+from dgt.storage.files import write_text
+from dgt.storage.locks import lock
 
 SEARCH = "search.json"
 STUDY = "study.log"
@@ -25,37 +26,42 @@ TRIALS = "trials.jsonl"
 def identity(
     graph: str, config: Config, space: dict[str, BaseDistribution], grid: str | None, runs: int
 ) -> dict[str, Any]:
-    """What must stay the same for as long as a search lasts."""
+    """Returns everything that must not change when a search is continued."""
     searched = {name: str(values) for name, values in space.items()}
-    return {"graph": graph, "runs": runs, "grid": grid, "settings": flat(config), "space": searched}
+    settings = {name: value for name, value in config.flat().items() if name != "device"}
+    return {"graph": graph, "runs": runs, "grid": grid, "settings": settings, "space": searched}
 
 
 @contextmanager
 def claim(out: Path, search: dict[str, Any]) -> Iterator[optuna.Study]:
-    """Makes a folder this search's own for as long as it is at work, and yields its study.
+    """Locks a folder for a search and yields the study in it.
 
     Args:
-        out: Made if it is not there; else it must be empty, or hold the same search.
-        search: What :func:`identity` tells of the search.
+        out: New folder, empty folder, or folder of the same search.
+        search: The :func:`identity` of the search.
     """
     path = out / SEARCH
     search = json.loads(json.dumps(search))
     if path.is_file():
         _require_same(path, search)
     elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: is not a search's folder; choose an empty one, or a new name")
+        raise InputError(f"{out}: not the folder of a search, expected a new or empty folder")
     else:
         write_text(path, json.dumps(search, indent=2) + "\n")
     with open(out / STUDY, "ab") as file:
-        _lock(file.fileno(), out)
-        yield _open(out / STUDY)
+        if not lock(file, wait=False):
+            raise InputError(f"{out}: another search is running in this folder")
+        yield _open(out / STUDY, search["settings"]["metric"])
 
 
 def _require_same(path: Path, search: dict[str, Any]) -> None:
     try:
-        before, now = _lines(json.loads(path.read_text())), _lines(search)
+        before, now = json.loads(path.read_text()), _lines(search)
+        # A search from before this setting existed used its default.
+        before["settings"] = {"metric": TrainConfig().metric, **before["settings"]}
+        before = _lines(before)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path}: does not hold the settings of a search") from None
+        raise InputError(f"{path}: not the {SEARCH} of a search") from None
     changed = [
         f"{name} was {before.get(name)}, now {now.get(name)}"
         for name in before | now
@@ -63,39 +69,27 @@ def _require_same(path: Path, search: dict[str, Any]) -> None:
     ]
     if changed:
         raise InputError(
-            f"{path.parent}: holds a search with other settings: {'; '.join(changed)}; "
-            f"choose another folder"
+            f"{path.parent}: contains a search with other settings: {'; '.join(changed)}; "
+            "choose another folder"
         )
 
 
 def _lines(search: dict[str, Any]) -> dict[str, Any]:
-    """All that a search is known by, by name: for a setting that is searched, its values."""
+    """Returns the identity of a search as a flat dict, with the range of each searched setting."""
     plain = {name: search[name] for name in ("graph", "runs", "grid")}
     searched = {name: f"searched in {values}" for name, values in search["space"].items()}
     start = {f"{name} at the start": search["settings"].get(name) for name in searched}
     return plain | search["settings"] | start | searched
 
 
-def _lock(descriptor: int, out: Path) -> None:
-    """Keeps a second search out of the folder; the system lets go of it when this process ends."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise InputError(f"{out}: another search is at work in this folder") from None
-
-
-def _open(path: Path) -> optuna.Study:
-    # A line that was cut short, as by a power failure, would spoil the one after it.
+def _open(path: Path, metric: str) -> optuna.Study:
+    # A truncated last line, for example after a power failure, would damage the next one.
     text = path.read_bytes()
     if not text.endswith(b"\n"):
         os.truncate(path, text.rfind(b"\n") + 1)
     return optuna.create_study(
         storage=JournalStorage(JournalFileBackend(str(path))),
         study_name="tune",
-        direction="maximize",
+        direction="maximize" if METRICS[metric].larger_is_better else "minimize",
         load_if_exists=True,
     )

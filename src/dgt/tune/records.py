@@ -1,14 +1,13 @@
-"""What a search leaves to be read: its trials, a line each, and the best settings as a file."""
+"""What a search writes: one line per trial, and the best settings as a TOML file."""
 
-import json
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from dgt.config import Config
+from dgt.config import Config, to_toml
 from dgt.tune.space import decode
 
-# Optuna's states of trials that are over. One fails when its process is killed in the middle of it.
+# Finished trials in Optuna. A trial is in state FAIL if its process was killed.
 STATES = {
     TrialState.COMPLETE: "complete",
     TrialState.PRUNED: "pruned",
@@ -16,18 +15,18 @@ STATES = {
 }
 
 
-def record(trial: FrozenTrial) -> dict[str, Any]:
-    """A trial's line in ``trials.jsonl``: the settings that were searched and what came of them.
+def record(trial: FrozenTrial, metric: str) -> dict[str, Any]:
+    """Returns the line of a trial in ``trials.jsonl``: its settings and their result.
 
-    ``val_accuracy`` is the mean of ``val_accuracies``, one for each run. The state is complete,
-    pruned (it was behind after some of the runs), failed (with the ``error``) or interrupted.
+    ``val_METRIC`` is the mean of ``values``, which has one value per run. The state is complete,
+    pruned (worse than other trials after some of the runs), failed (with ``error``) or interrupted.
     """
     error = trial.user_attrs.get("error")
     return {
         "trial": trial.number,
         "state": STATES[trial.state] if error is None else "failed",
-        "val_accuracy": trial.value,
-        "val_accuracies": trial.user_attrs.get("val_accuracies", []),
+        f"val_{metric}": trial.value,
+        "values": trial.user_attrs.get("values", []),
         "settings": decode(trial.params),
         "seconds": trial.user_attrs.get("seconds", 0.0),
         **({} if error is None else {"error": error}),
@@ -35,16 +34,18 @@ def record(trial: FrozenTrial) -> dict[str, Any]:
 
 
 def preset(config: Config) -> str:
-    """All settings as TOML, so that other defaults will not change them; no seed and no splits."""
-    lines = []
-    for table, values in config.to_dict().items():
-        kept = (name for name in values if name not in ("seed", "split", "splits"))
-        lines += [f"[{table}]", *(f"{name} = {json.dumps(values[name])}" for name in kept), ""]
-    return "\n".join(lines)
+    """Returns settings as TOML, without those of a single run: seed, splits and device.
+
+    All others are written, so that the file does not depend on defaults.
+    """
+    tables = config.to_dict()
+    for name in ("seed", "split", "splits", "device"):
+        tables["train"].pop(name, None)
+    return to_toml(tables)
 
 
 def describe(settings: dict[str, Any]) -> str:
-    """Settings in a line."""
+    """Returns settings as one line of text."""
     return ", ".join(
         f"{name} {' '.join(value) if isinstance(value, list | tuple) else value}"
         for name, value in settings.items()

@@ -1,4 +1,4 @@
-"""What is searched: settings and the values they may take."""
+"""The search space: settings and the values they may take."""
 
 from collections.abc import Callable
 from itertools import product
@@ -12,13 +12,17 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from dgt.config import Config
+from dgt.config import CRITERIA, ENCODINGS, MODELS, Choices, Config
 from dgt.errors import InputError
-from dgt.models import COMMON_GRID, MODELS
 
-# A setting comes after those that ONLY_IF looks at. The default of each must be among its values.
-# Not searched, but could be: "hidden_channels": CategoricalDistribution((64, 128)).
-SPACE: dict[str, BaseDistribution] = {
+# The paper searches these for every model.
+COMMON_GRID: dict[str, tuple[Any, ...]] = {
+    "lr": (0.05, 0.01, 0.005),
+    "weight_decay": (1e-3, 5e-4, 5e-5),
+}
+# A setting comes after those that its condition in ONLY_IF depends on. The space must contain the
+# default of each setting.
+SPACE: dict[str, BaseDistribution | Choices[Any]] = {
     "lr": FloatDistribution(0.002, 0.05, log=True),
     "weight_decay": FloatDistribution(1e-5, 1e-2, log=True),
     "dropout": FloatDistribution(0.0, 0.9, step=0.1),
@@ -35,19 +39,17 @@ SPACE: dict[str, BaseDistribution] = {
     "node_dropout": FloatDistribution(0.0, 0.8, step=0.1),
     "value_dropout": FloatDistribution(0.0, 0.8, step=0.1),
     "average": CategoricalDistribution((0.0, 0.9)),
-    "encoding": CategoricalDistribution(("katz", "none")),
+    "encoding": ENCODINGS,  # only those with ``tuned``
     "encoding_dropout": FloatDistribution(0.0, 0.9, step=0.1),
     "encoding_weight_decay": FloatDistribution(1e-5, 0.1, log=True),
     "katz_order": IntDistribution(1, 4),
     "katz_beta": CategoricalDistribution((0.1, 0.5, 1.0)),
     "katz_scaling": CategoricalDistribution(("sum", "l2", "none")),
 }
-# Criteria are written in one string, with blanks between them: Optuna keeps no lists.
-LIGHT_SPACE: dict[str, BaseDistribution] = {
-    "criteria": CategoricalDistribution(("bfs", "ppr", "similarity")),
-    **SPACE,
-}
-SPACES = {"dgt": SPACE, "dgt-light": LIGHT_SPACE}
+
+
+def _with_encoding(settings: dict[str, Any]) -> bool:
+    return settings["encoding"] != "none"
 
 
 def _with_katz(settings: dict[str, Any]) -> bool:
@@ -59,8 +61,8 @@ def _with_paths(settings: dict[str, Any]) -> bool:
 
 
 ONLY_IF: dict[str, Callable[[dict[str, Any]], bool]] = {
-    "encoding_dropout": _with_katz,
-    "encoding_weight_decay": _with_katz,
+    "encoding_dropout": _with_encoding,
+    "encoding_weight_decay": _with_encoding,
     "katz_order": _with_katz,
     "katz_beta": _with_paths,
     "katz_scaling": _with_katz,
@@ -70,25 +72,42 @@ ONLY_IF: dict[str, Callable[[dict[str, Any]], bool]] = {
 def search_space(
     config: Config, grid: str | None = None, fixed: tuple[str, ...] = ()
 ) -> dict[str, BaseDistribution]:
-    """What is searched for a model, without the settings that are fixed: the paper's grid if it is
-    asked for, or if there is no space of our own."""
+    """Returns the search space of a model.
+
+    Args:
+        config: The settings.
+        grid: "paper": the paper's grid. Models without sequences always use it.
+        fixed: Names of settings that are not searched.
+    """
     model = config.model.model
-    space = paper_grid(model) if grid is not None or model not in SPACES else SPACES[model]
+    own = grid is None and "sequences" in config.record.inputs
+    space = full_space(model) if own else paper_grid(model)
     space = {name: values for name, values in space.items() if name not in fixed}
     if not space:
-        raise InputError("nothing is left to search: every setting of the search is given")
+        raise InputError("nothing to search: all settings of the search space are fixed")
     return space
 
 
+def full_space(model: str) -> dict[str, BaseDistribution]:
+    """Returns the search space of a model that takes sequences."""
+    space = {name: _tuned(v) if isinstance(v, Choices) else v for name, v in SPACE.items()}
+    # Several criteria are joined by spaces, since Optuna does not support lists.
+    return {"criteria": _tuned(CRITERIA), **space} if MODELS[model].single_criterion else space
+
+
+def _tuned(choices: Choices[Any]) -> BaseDistribution:
+    return CategoricalDistribution([name for name in choices if choices[name].tuned])
+
+
 def paper_grid(model: str) -> dict[str, BaseDistribution]:
-    """What the paper's appendix searches for a model."""
+    """Returns the grid in the appendix of the paper."""
     values = COMMON_GRID | MODELS[model].grid
     return {name: CategoricalDistribution(each) for name, each in values.items()}
 
 
 def suggest(trial: Trial, space: dict[str, BaseDistribution], config: Config) -> dict[str, Any]:
-    """The settings of a trial; ``config`` has those that are not searched."""
-    fixed = flat(config)
+    """Returns the searched settings of a trial. ``config`` has all others."""
+    fixed = config.flat()
     chosen: dict[str, Any] = {}
     for name, values in space.items():
         if name not in ONLY_IF or ONLY_IF[name](fixed | chosen):
@@ -97,25 +116,21 @@ def suggest(trial: Trial, space: dict[str, BaseDistribution], config: Config) ->
 
 
 def decode(params: dict[str, Any]) -> dict[str, Any]:
-    """Settings from Optuna's parameters; of fractions, the first two digits."""
+    """Converts parameters of Optuna to settings. Floats are rounded to two digits."""
     return {name: _decode(name, value) for name, value in params.items()}
 
 
 def encode(config: Config, space: dict[str, BaseDistribution]) -> dict[str, Any]:
-    """The reverse: the parameters with which a trial has the settings of ``config``."""
-    settings = flat(config) | {"criteria": " ".join(config.criteria)}
+    """Converts settings to parameters of Optuna."""
+    settings = config.flat()
+    settings["criteria"] = " ".join(CRITERIA.name(each) for each in config.criteria)
     return {name: settings[name] for name in space}
 
 
 def points(space: dict[str, BaseDistribution]) -> list[dict[str, Any]]:
-    """Every point of a grid."""
+    """Returns every point of a grid."""
     values = [d.choices for d in space.values() if isinstance(d, CategoricalDistribution)]
     return [dict(zip(space, point, strict=True)) for point in product(*values)]
-
-
-def flat(config: Config) -> dict[str, Any]:
-    """All settings by name."""
-    return {name: value for part in vars(config).values() for name, value in vars(part).items()}
 
 
 def _decode(name: str, value: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Trials of settings, judged by validation accuracy alone.
+"""The trials of a search, compared by the metric on validation nodes only.
 
-Optuna chooses the settings of a trial. The trial is trained on a few splits, one after the other,
-the same ones for every trial, and is given up when it falls behind. Worker processes train; this
-one alone asks, judges and writes, so that no two of them ever meet in a file.
+Optuna chooses the settings of each trial. All trials are trained on the same splits, one after the
+other; a trial is pruned when it is worse than the others. Worker processes only train. The main
+process alone uses Optuna and writes files, so that no two processes write to the same file.
 """
 
 import functools
@@ -23,28 +23,30 @@ from optuna.trial import FrozenTrial, TrialState
 from torch_geometric.data import Data
 
 from dgt.config import Config
-from dgt.datasets import load, short_name
+from dgt.data import load, short_name
 from dgt.errors import InputError
 from dgt.estimator import NodeClassifier
-from dgt.files import write_text
-from dgt.runs import canonical, plan
-from dgt.splits import choose
+from dgt.evaluate import METRICS
+from dgt.runs.many import canonical
+from dgt.runs.plan import plan_on
+from dgt.storage.files import write_text
+from dgt.system.workers import cores, processes
+from dgt.training.results import without_class_warnings
 from dgt.tune.display import display, quiet
 from dgt.tune.folder import TRIALS, claim, identity
 from dgt.tune.records import STATES, describe, preset, record
-from dgt.tune.space import decode, encode, flat, points, search_space, suggest
-from dgt.workers import cores, processes
+from dgt.tune.space import decode, encode, points, search_space, suggest
 
 DEFAULT_TRIALS = 50
-# Trials by chance before Optuna's sampler makes use of what it has seen.
+# Random trials before the sampler of Optuna uses earlier results.
 STARTUP = 5
-# Complete trials before one may be given up, and before importances say anything.
+# Complete trials before trials are pruned, and before importances are meaningful.
 PRUNE_FROM = 5
 IMPORTANCE_FROM = 20
 DONE = (TrialState.COMPLETE, TrialState.PRUNED)
 
 Outcome = tuple[float, float]
-"""The validation accuracy of a run, and its seconds."""
+"""The metric of a run on validation nodes, and its duration in seconds."""
 
 
 def search(
@@ -60,28 +62,27 @@ def search(
     workers: int | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Searches for settings, or goes on with the search in ``out``.
+    """Searches for the best settings, or continues the search in ``out``.
 
     Args:
-        graph: A benchmark's name or a path.
-        config: The settings that are not searched, and those of the first trial. Its seed is also
-            that of the search.
-        out: Folder for the search's files.
-        fixed: Names of settings that keep their value of ``config``.
-        grid: "paper": every point of the paper's grid once, instead of Optuna's choice.
-        runs: Runs that a trial's accuracy is the mean of, as :func:`dgt.runs.plan` has them.
-        start: Further settings that are tried first.
-        trials: Trials in all, earlier ones in ``out`` included (default: 50, or the whole grid).
-        workers: Number of processes (default: one for each core).
+        graph: Name of a benchmark, or a path.
+        config: The settings that are not searched, and the settings of the first trial. Its seed
+            is also the seed of the search.
+        out: Folder for the files of the search.
+        fixed: Names of settings that keep their value in ``config``.
+        grid: "paper": try every point of the paper's grid once, instead of sampling.
+        runs: Number of runs per trial, see :func:`dgt.runs.plan.plan`.
+        start: Additional settings that are tried first.
+        trials: Total number of trials, including earlier ones in ``out`` (default: 50, or the whole
+            grid).
+        workers: Number of processes (default: one per core).
         progress: Show progress on stderr.
 
     Returns:
-        The best settings, the file they are in, the best trials and how much each setting matters.
+        The best settings, the file with them, the best trials and the importance of each setting.
     """
     data = load(graph, config.train.splits)
-    configs = plan(data, config, runs)
-    for each in configs:
-        choose(data, each.train.splits, each.train.split_index)
+    configs = plan_on(data, config, runs)
     space = search_space(config, grid, fixed)
     with quiet(), claim(out, identity(canonical(graph), config, space, grid, runs)) as study:
         work = _Search(study, canonical(graph), config, configs, space, out)
@@ -99,55 +100,63 @@ def _graph(graph: str, splits: str) -> Data:
 
 
 def train_once(graph: str, config: Config, settings: dict[str, Any]) -> Outcome:
-    """Trains on a graph; of its accuracies, only that on validation nodes leaves the worker."""
+    """Trains once. Only the metric on validation nodes leaves the worker process."""
     started = time.monotonic()
     data = _graph(graph, config.train.splits)
-    classifier = NodeClassifier(config, **settings).fit(data, graph=graph)
-    return classifier.metrics_["val_accuracy"], time.monotonic() - started
+    with without_class_warnings():
+        classifier = NodeClassifier(config, **settings).fit(data, graph=graph)
+    return classifier.metrics_["val"][config.train.metric], time.monotonic() - started
 
 
 @dataclass
 class _Attempt:
-    """A trial that is being trained."""
+    """A running trial."""
 
     trial: optuna.Trial
     settings: dict[str, Any]
-    accuracies: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
     seconds: float = 0.0
 
 
 @dataclass
 class _Search:
-    """A study, what its trials are trained on and where they are recorded."""
+    """An Optuna study, the graph and settings of its trials, and the folder for the results."""
 
     study: optuna.Study
     graph: str
     config: Config
     configs: list[Config]
-    """Those of each run."""
+    """The settings of each run of a trial, without the searched ones."""
     space: dict[str, BaseDistribution]
     out: Path
 
+    @property
+    def metric(self) -> str:
+        return self.config.train.metric
+
+    def _text(self, value: float | None) -> str:
+        return METRICS[self.metric].text(value or 0.0)
+
     def begin(self, first: list[dict[str, Any]]) -> None:
-        """Settles what an interrupted search has left, and queues what is to be tried first."""
+        """Closes the trials of an interrupted search, and queues the settings to try first."""
         for trial in self._trials(TrialState.RUNNING):
             self.study.tell(trial.number, state=TrialState.FAIL)
-            # Once more, but not for ever: it may be this trial that takes too much memory.
+            # Repeat it only once: it may be this trial that runs out of memory.
             if "again" not in trial.user_attrs:
                 params = trial.system_attrs.get("fixed_params", trial.params)
                 self.study.enqueue_trial(params, user_attrs={"again": True})
-        # In any order, so that an early end leaves no corner out.
+        # Shuffled, so that a search that is stopped early covers the whole grid.
         random.Random(self.config.train.seed).shuffle(first)
         for params in first:
             self.study.enqueue_trial(params, skip_if_exists=True)
         self._write()
 
     def planned(self) -> int:
-        """Trials that are done or queued."""
+        """Returns the number of finished and queued trials."""
         return len(self._trials(*DONE, TrialState.WAITING))
 
     def run(self, total: int, workers: int, progress: bool) -> None:
-        """Trains until ``total`` trials are done."""
+        """Trains until ``total`` trials are finished."""
         done = len(self._trials(*DONE))
         if done >= total:
             return
@@ -155,7 +164,7 @@ class _Search:
         with processes(workers) as pool, display(done, total, progress) as show:
 
             def train(attempt: _Attempt) -> None:
-                config = self.configs[len(attempt.accuracies)]
+                config = self.configs[len(attempt.values)]
                 task = pool.submit(train_once, self.graph, config, attempt.settings)
                 running[task] = attempt
 
@@ -164,7 +173,7 @@ class _Search:
                     train(self._ask())
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     attempt = running.pop(future)
-                    if self._goes_on(attempt, future):
+                    if self._add_result(attempt, future):
                         train(attempt)
                         continue
                     done += 1
@@ -172,25 +181,26 @@ class _Search:
                     show(done, self._last(attempt.trial.number), self._leader())
 
     def summary(self) -> dict[str, Any]:
-        """What came of the search."""
+        """Returns the results of the search."""
         best = self._best()
         if not best:
-            errors = [t.user_attrs.get("error", "all are behind") for t in self._trials(*DONE)]
+            errors = [t.user_attrs.get("error", "all were pruned") for t in self._trials(*DONE)]
             raise InputError(f"{self.out}: no trial is complete: {errors[-1]}")
         return {
             "graph": self.graph,
             "model": self.config.model.model,
-            "val_accuracy": best[0].value,
+            "metric": self.metric,
+            f"val_{self.metric}": best[0].value,
             "settings": decode(best[0].params),
             "preset": str(self._preset),
             "runs": len(self.configs),
             "trials": len(self._trials(*DONE)),
-            "best": [record(trial) for trial in best[:5]],
+            "best": [record(trial, self.metric) for trial in best[:5]],
             "importances": self._importances(),
         }
 
     def _ask(self) -> _Attempt:
-        # A sampler for each trial, so that a search that goes on does not draw the same again.
+        # A new sampler per trial, so that a continued search does not repeat random numbers.
         seed = (self.config.train.seed + len(self._trials(*TrialState))) % 2**32
         self.study.sampler = optuna.samplers.TPESampler(
             n_startup_trials=STARTUP,
@@ -202,21 +212,21 @@ class _Search:
         trial = self.study.ask()
         return _Attempt(trial, suggest(trial, self.space, self.config))
 
-    def _goes_on(self, attempt: _Attempt, future: Future[Outcome]) -> bool:
-        """Takes up what a run has come to; returns whether the trial has another one to go."""
+    def _add_result(self, attempt: _Attempt, future: Future[Outcome]) -> bool:
+        """Adds the result of a run to its trial; returns whether the trial needs another run."""
         trial = attempt.trial
         try:
-            accuracy, seconds = future.result()
+            value, seconds = future.result()
         except InputError as error:
-            # Pruned, not failed: the sampler learns from it to keep away from such settings.
+            # The sampler avoids the settings of pruned trials, but ignores failed ones.
             trial.set_user_attr("error", str(error))
             self.study.tell(trial, state=TrialState.PRUNED)
             return False
-        attempt.accuracies.append(accuracy)
+        attempt.values.append(value)
         attempt.seconds += seconds
-        trial.set_user_attr("val_accuracies", attempt.accuracies)
+        trial.set_user_attr("values", attempt.values)
         trial.set_user_attr("seconds", round(attempt.seconds, 2))
-        step, mean = len(attempt.accuracies), statistics.fmean(attempt.accuracies)
+        step, mean = len(attempt.values), statistics.fmean(attempt.values)
         trial.report(mean, step)
         if step == len(self.configs):
             self.study.tell(trial, mean)
@@ -227,26 +237,30 @@ class _Search:
         return False
 
     def _behind(self, mean: float, step: int) -> bool:
-        """Whether a mean is below the median of the complete trials after as many runs.
+        """Returns whether a mean is worse than the median of complete trials after as many runs.
 
-        Optuna's own pruner takes the best of a trial's means so far instead: where the first split
-        is the easiest, it would give up no trial after the later ones.
+        Optuna's median pruner compares the best of a trial's means so far instead. If the first
+        split is the easiest, it never prunes after a later one.
         """
         others = [t.intermediate_values[step] for t in self._trials(TrialState.COMPLETE)]
-        return len(others) >= PRUNE_FROM and mean < statistics.median(others)
+        if len(others) < PRUNE_FROM:
+            return False
+        median = statistics.median(others)
+        return mean < median if METRICS[self.metric].larger_is_better else mean > median
 
     def _trials(self, *states: TrialState) -> list[FrozenTrial]:
         return self.study.get_trials(deepcopy=False, states=states)
 
     def _best(self) -> list[FrozenTrial]:
-        """The complete trials, the best first."""
+        """Returns the complete trials, best first."""
         complete = self._trials(TrialState.COMPLETE)
-        return sorted(complete, key=lambda trial: trial.value or 0.0, reverse=True)
+        largest_first = METRICS[self.metric].larger_is_better
+        return sorted(complete, key=lambda trial: trial.value or 0.0, reverse=largest_first)
 
     def _importances(self) -> dict[str, float]:
         if len(self._trials(TrialState.COMPLETE)) < IMPORTANCE_FROM:
             return {}
-        # The one evaluator of Optuna's that needs no other package.
+        # Unlike the default evaluator, it needs no package besides Optuna.
         evaluator = optuna.importance.PedAnovaImportanceEvaluator()
         return optuna.importance.get_param_importances(self.study, evaluator=evaluator)
 
@@ -255,28 +269,32 @@ class _Search:
         return self.out / f"{short_name(self.graph)}-{self.config.model.model}.toml"
 
     def _write(self) -> None:
-        """Writes ``trials.jsonl`` and the best settings, both as the study has them."""
-        over = self._trials(*STATES)
-        write_text(self.out / TRIALS, "".join(json.dumps(record(t)) + "\n" for t in over))
+        """Writes ``trials.jsonl`` and the best settings from the study."""
+        finished = self._trials(*STATES)
+        write_text(
+            self.out / TRIALS, "".join(json.dumps(record(t, self.metric)) + "\n" for t in finished)
+        )
         for best in self._best()[:1]:
             runs = "one run" if len(self.configs) == 1 else f"the mean of {len(self.configs)} runs"
             note = (
-                f"# Validation accuracy {best.value:.2%}, {runs}: "
+                f"# Validation {self.metric} {self._text(best.value)}, {runs}: "
                 f"the best of {len(self._trials(*DONE))} trials of dgt tune.\n"
             )
             write_text(self._preset, note + preset(self.config.replace(**decode(best.params))))
 
     def _last(self, number: int) -> str:
-        trial = record(self._trials(*TrialState)[number])
+        trial = record(self._trials(*TrialState)[number], self.metric)
         if trial["state"] == "failed":
             return f"failed: {trial['error']}"
-        after = f", pruned after {len(trial['val_accuracies'])} of {len(self.configs)} runs"
-        return f"val {trial['val_accuracy']:.2%}{after if trial['state'] == 'pruned' else ''}"
+        after = f", pruned after {len(trial['values'])} of {len(self.configs)} runs"
+        value = self._text(trial[f"val_{self.metric}"])
+        return f"val {value}{after if trial['state'] == 'pruned' else ''}"
 
     def _leader(self) -> str:
-        """The best trial so far, and the settings in which it is unlike the start."""
-        start = flat(self.config) | {"criteria": self.config.criteria}
+        """Returns the best trial so far, with the settings that differ from those at the start."""
+        start = self.config.flat() | {"criteria": self.config.criteria}
         for best in self._best()[:1]:
             changed = {k: v for k, v in decode(best.params).items() if v != start[k]}
-            return f"best {best.value:.2%} ({describe(changed) or 'the settings at the start'})"
-        return "none is complete yet"
+            settings = describe(changed) or "the settings at the start"
+            return f"best {self._text(best.value)} ({settings})"
+        return "no trial is complete yet"

@@ -1,0 +1,85 @@
+"""The command-line application: its commands, its errors and its exit codes."""
+
+import logging
+import os
+import sys
+
+from cyclopts import App, CycloptsError, Parameter
+
+from dgt import __version__
+from dgt.cli.explain import explain
+from dgt.cli.info import info
+from dgt.cli.predict import predict
+from dgt.cli.prepare import prepare
+from dgt.cli.reproduce import reproduce
+from dgt.cli.settings import fill_in
+from dgt.cli.train import train
+from dgt.cli.tune import tune
+from dgt.errors import InputError, RankError
+
+EXAMPLES = """\
+Examples:
+
+    dgt train cora
+    dgt train chameleon --model dgt-light --runs 10
+    dgt train cora --model gcn
+    dgt train my-graph --out my-run      (a folder with nodes.csv and edges.csv)
+    dgt predict my-run --out predictions.csv
+    dgt explain my-run NODE --out keys.png
+    dgt info my-graph
+    dgt prepare my-graph --shard 0/4     (precomputes a part of a large graph)
+    dgt tune my-graph --trials 100
+    dgt reproduce table1 --datasets chameleon
+"""
+
+app = App(
+    name="dgt",
+    help="Node classification with the Deformable Graph Transformer.",
+    help_epilogue=EXAMPLES,
+    version=__version__,
+    config=fill_in,
+    suppress_keyboard_interrupt=False,
+    result_action="return_value",
+    default_parameter=Parameter(negative_iterable=(), consume_multiple=True),
+)
+app["--help"].group = app["--version"].group = "Other"
+for command in (train, prepare, predict, explain, info, tune, reproduce):
+    app.command(command)
+
+
+def main(tokens: list[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        tokens: Arguments (default: those of the process).
+
+    Returns:
+        The exit code: 0 on success, 2 for invalid user input, 1 for a failure of the system (such
+        as a full disk), 130 after Ctrl-C, 141 if the reader of stdout has closed it.
+    """
+    # Must be set before torch is loaded. Threads then sleep while they wait for each other; by
+    # default they spin, which slows training down many times on a busy machine.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
+    logging.addLevelName(logging.WARNING, "warning")
+    try:
+        app(tokens, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+    except CycloptsError as error:
+        return _fail(" ".join(str(error).split()), 2)
+    except InputError as error:
+        return _fail(error, 2)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The flush at exit would raise the same error again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except (RankError, OSError) as error:
+        return _fail(error, 1)
+    return 0
+
+
+def _fail(error: object, code: int) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    return code

@@ -1,0 +1,64 @@
+"""``dgt explain``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from dgt.cli.options import Count, Device, Modules, Threads, graph_of, use_threads
+
+if TYPE_CHECKING:
+    from dgt.explain import Explanation
+
+
+def explain(
+    run: Path,
+    node: str,
+    /,
+    *,
+    top: Count = 20,
+    out: Path | None = None,
+    modules: Modules = (),
+    device: Device = None,
+    threads: Threads = None,
+) -> None:
+    """Show the nodes that a node attends to most.
+
+    The weights are those of the last block, summed over criteria and heads; the weights of all
+    keys sum to 100%. Requires a model with attention over nodes.
+
+    Args:
+        run: Folder created by dgt train.
+        node: Id of the node.
+        top: Number of nodes to show.
+        out: Output file for a figure, .png or .pdf.
+    """
+    use_threads(threads)
+
+    from dgt.data import load
+    from dgt.estimator import NodeClassifier
+    from dgt.report import plots
+
+    if out is not None:
+        plots.check_path(out)
+    classifier = NodeClassifier.load(run, **({} if device is None else {"device": device}))
+    data = load(graph_of(run, None), classifier.config.train.splits)
+    found = classifier.explain(node, top, data)
+    show_keys(found)
+    if out is not None:
+        plots.save(plots.attention({f"Node {found.id}": found}), out)
+        print(f"figure in {out}")
+
+
+def show_keys(found: "Explanation") -> None:
+    """Prints the keys of a node, one per row."""
+    label = "no label" if found.label is None else f"label {found.label}"
+    table = Table("key", "weight", "hops", "label", "prediction")
+    table.title = f"Node {found.id}: {label}, prediction {found.prediction}"
+    for key in found.keys:
+        hops = "none" if key.hops is None else str(key.hops)
+        table.add_row(str(key.id), f"{key.weight:.2%}", hops, key.label or "", key.prediction)
+    Console().print(table)
+    if found.same_label is not None:
+        print(f"attention on nodes with the same label: {found.same_label:.1%}")

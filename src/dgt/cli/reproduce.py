@@ -1,0 +1,76 @@
+"""``dgt reproduce``."""
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from dgt.cli.options import Flag, Quiet, Runs, Workers
+from dgt.errors import InputError, nearest
+
+
+def reproduce(
+    table: str,
+    /,
+    *,
+    datasets: list[str] | None = None,
+    models: list[str] | None = None,
+    runs: Runs | None = None,
+    workers: Workers | None = None,
+    results: Path = Path("results"),
+    show: Flag = False,
+    readme: Path | None = None,
+    quiet: Quiet = False,
+) -> None:
+    """Reproduce a table of the paper and compare it with the published numbers.
+
+    Finished runs are recorded in RESULTS/runs.jsonl and never repeated. The table is printed and
+    written to RESULTS/TABLE.json and RESULTS/TABLE.md; its figure, if any, to RESULTS/TABLE.png
+    and RESULTS/TABLE.pdf.
+
+    Args:
+        table: table1 (accuracy on the benchmarks with tuned settings), defaults (the same with
+            default settings), efficiency (FLOPs, time and memory), nodesort (orderings and
+            criteria), encodings (positional encodings), interpolation (kernel and bilinear;
+            epsilon, with figure) or attention (which nodes Graphormer and DGT attend to, with
+            figure).
+        datasets: Datasets to include. Default: all of the table, but the large ones (twitch-gamers,
+            ogbn-arxiv, reddit) only if their files are on this machine.
+        models: Models to include. Default: all of the table.
+        runs: Number of runs per dataset and model: all published splits with seed 0, then with
+            seed 1, and so on. Default: 30 for dgt and dgt-light, 10 for other models and on large
+            graphs.
+        workers: Number of parallel runs, with one core each. Default: one per core.
+        results: Folder for the recorded runs and the tables.
+        show: Make the table from the recorded runs, without any training.
+        readme: Markdown file in which to replace the text between the comments `<!-- TABLE -->`
+            and `<!-- /TABLE -->` with the table.
+    """
+    from dgt import experiments
+    from dgt.report.sheet import rich_table
+
+    if table not in experiments.TABLES:
+        raise InputError(f"unknown table {table!r}; {nearest(table, experiments.TABLES)}")
+    try:
+        sheet = experiments.reproduce(
+            experiments.TABLES[table],
+            datasets=datasets,
+            models=models,
+            runs=runs,
+            workers=workers,
+            results=results,
+            show=show,
+            readme=readme,
+            progress=not quiet,
+        )
+    except KeyboardInterrupt:
+        print(
+            f"\ninterrupted; finished runs are kept in {results}: "
+            "run the same command again to continue",
+            file=sys.stderr,
+        )
+        raise
+    Console().print(rich_table(sheet))
+    files = [results / f"{table}{suffix}" for suffix in (".json", ".md", ".png", ".pdf")]
+    written = [*filter(Path.is_file, files), *([readme] if readme else [])]
+    print(f"written: {', '.join(map(str, written))}")

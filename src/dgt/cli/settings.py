@@ -1,0 +1,137 @@
+"""How settings reach a command: flags, settings files, presets and the defaults of a model.
+
+Flags take precedence over ``--config``, which takes precedence over ``--preset``, which takes
+precedence over the defaults of the model. A resumed run starts from its own ``config.toml``.
+"""
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+from cyclopts import App, Group, Parameter, Token
+from cyclopts.argument import Argument, ArgumentCollection
+
+from dgt.config import (
+    TABLES,
+    Config,
+    EncodingConfig,
+    ModelConfig,
+    SequenceConfig,
+    TrainConfig,
+    check_tables,
+    own_defaults,
+    read_preset,
+    read_toml,
+)
+from dgt.errors import InputError
+from dgt.system import plugins
+
+DEFAULTS = Config()
+RUN_KEYS = ("graph", "runs")  # keys of a run's config.toml that are not settings
+
+_explicit: ContextVar[tuple[str, ...]] = ContextVar("explicit", default=())
+
+
+def _group(title: str, order: int) -> Parameter:
+    return Parameter(name="*", group=Group(title, sort_key=order))
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SettingsFlags:
+    """One flag per setting, grouped as in the settings files."""
+
+    sequences: Annotated[SequenceConfig, _group("Sequences", 2)] = DEFAULTS.sequences
+    encoding: Annotated[EncodingConfig, _group("Positional encoding", 3)] = DEFAULTS.encoding
+    model: Annotated[ModelConfig, _group("Model", 4)] = DEFAULTS.model
+    train: Annotated[TrainConfig, _group("Training", 5)] = DEFAULTS.train
+
+    def config(self) -> Config:
+        """Returns the settings as one checked :class:`dgt.Config`."""
+        return Config(**vars(self))
+
+
+NO_FLAGS = SettingsFlags()
+
+
+def explicit_settings() -> tuple[str, ...]:
+    """Returns the names of the settings that were set explicitly, even if to their default.
+
+    Flags, ``--config`` and ``--preset`` set settings explicitly; the defaults of a model do not.
+    """
+    return _explicit.get()
+
+
+def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Fills in the settings that have no flag; called by cyclopts before it converts any value.
+
+    Modules of ``--import`` are imported first: what they register is then known when the settings
+    are checked.
+    """
+    given = {argument.name: argument.tokens for argument in arguments}
+    for token in given.get("--import", []):
+        plugins.load(token.value)
+    for token in given.get("--config", []):
+        _fill_in_file(arguments, read_toml(Path(token.value)), token.value)
+    preset = any(token.implicit_value is True for token in given.get("--preset", []))
+    if preset and given.get("GRAPH"):
+        graph, model = given["GRAPH"][0].value, _model(arguments)
+        _fill_in_file(arguments, read_preset(graph, model), f"preset {graph}-{model}")
+    elif given.get("--resume") and given.get("--out") and not given.get("--config"):
+        path = Path(given["--out"][0].value) / "config.toml"
+        if path.is_file():
+            _fill_in_file(arguments, read_toml(path), str(path))
+    for argument in arguments:
+        _require_integers(argument)
+    names = (a.name.removeprefix("--").replace("-", "_") for a in arguments if a.tokens)
+    _explicit.set(tuple(name for name in names if name in TABLES))
+    if "--model" in given:
+        model = _model(arguments)
+        _fill_in_values(arguments, own_defaults(model), f"default of {model}")
+
+
+def _require_integers(argument: Argument) -> None:
+    """Raises an error if an option for an integer is given another number.
+
+    cyclopts would round 1.5 to 2.
+    """
+    if int not in (argument.hint, *get_args(argument.hint)):
+        return
+    for token in argument.tokens:
+        if "." in token.value:
+            raise InputError(f"{argument.name}: expected an integer, got {token.value!r}")
+
+
+def with_file(config: Config, path: Path, fixed: tuple[str, ...]) -> Config:
+    """Returns ``config`` with the settings of a file, except the model and the fixed ones."""
+    tables = _checked(read_toml(path), str(path))
+    settings = {name: value for values in tables.values() for name, value in values.items()}
+    return config.replace(**{n: v for n, v in settings.items() if n not in (*fixed, "model")})
+
+
+def _checked(tables: dict[str, Any], place: str) -> dict[str, dict[str, Any]]:
+    return check_tables({n: values for n, values in tables.items() if n not in RUN_KEYS}, place)
+
+
+def _fill_in_file(arguments: ArgumentCollection, tables: dict[str, Any], place: str) -> None:
+    for values in _checked(tables, place).values():
+        _fill_in_values(arguments, values, place)
+
+
+def _fill_in_values(arguments: ArgumentCollection, values: dict[str, Any], place: str) -> None:
+    for name, value in values.items():
+        argument = arguments.get(f"--{name.replace('_', '-')}")
+        if argument.tokens:
+            continue
+        for index, single in enumerate(value if isinstance(value, tuple) else [value]):
+            argument.append(
+                Token(keyword=argument.name, implicit_value=single, source=place, index=index)
+            )
+
+
+def _model(arguments: ArgumentCollection) -> str:
+    """Returns the model that a flag or file names, else the default."""
+    for token in arguments.get("--model").tokens:
+        return token.value or str(token.implicit_value)
+    return DEFAULTS.model.model

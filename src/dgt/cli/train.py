@@ -1,0 +1,111 @@
+"""``dgt train``."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from dgt.cli.options import Flag, Json, Modules, Quiet, Runs, Threads, print_json, use_threads
+from dgt.cli.settings import NO_FLAGS, SettingsFlags
+from dgt.errors import InputError
+
+
+def train(
+    graph: str,
+    /,
+    *,
+    out: Path | None = None,
+    runs: Runs = 1,
+    config: Path | None = None,
+    preset: Flag = False,
+    resume: Flag = False,
+    overwrite: Flag = False,
+    modules: Modules = (),
+    json_: Json = False,
+    quiet: Quiet = False,
+    threads: Threads = None,
+    settings: SettingsFlags = NO_FLAGS,
+) -> None:
+    """Train a model on a graph.
+
+    Args:
+        graph: Name of a benchmark (cora, citeseer, chameleon, squirrel, actor, chameleon-filtered,
+            squirrel-filtered, ogbn-arxiv, twitch-gamers, reddit), a synthetic graph such as
+            synthetic:arxiv or synthetic:nodes=1e6,edges=1e7, or the path of a folder, an .npz file
+            or a .pt file.
+        out: Output folder. Default: runs/GRAPH-1, or the next free number.
+        runs: Number of runs with different splits and seeds. Prints their mean, standard deviation
+            and 95% confidence interval.
+        config: TOML file with settings. Flags take precedence.
+        preset: Use the tuned settings that dgt ships for this benchmark and --model. Flags and
+            --config take precedence.
+        resume: Continue the run in --out with the settings it was started with.
+        overwrite: Replace the run in --out.
+    """
+    chosen = settings.config()
+    if resume and out is None:
+        raise InputError("--resume: requires --out, the folder of the run to continue")
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite are mutually exclusive")
+    use_threads(threads)
+
+    from dgt.data import load
+    from dgt.runs import folder
+    from dgt.runs.many import canonical, free_folder, train_runs
+    from dgt.training import distributed
+
+    if distributed.restarted() and out is not None:
+        resume, overwrite = True, False
+    try:
+        with distributed.job():
+            out = distributed.by_first(lambda: out or free_folder(graph))
+            complete = resume and (out / folder.METRICS).is_file()
+            metrics = train_runs(
+                load(graph, chosen.train.splits),
+                chosen,
+                out,
+                graph=canonical(graph),
+                runs=runs,
+                resume=resume,
+                overwrite=overwrite,
+                progress=not quiet and distributed.rank() == 0,
+            )
+    except KeyboardInterrupt:
+        if out is not None and (out / folder.CONFIG).is_file():
+            again = ["dgt", "train", graph, "--out", str(out), "--resume"]
+            again += ["--runs", str(runs)] if runs > 1 else []
+            again += [f"--import={module}" for module in modules]
+            print(f"\ninterrupted; to continue: {shlex.join(again)}", file=sys.stderr)
+        raise
+    if distributed.rank() > 0:
+        return
+    if complete:
+        print(f"{out}: the run is already complete", file=sys.stderr)
+    if json_:
+        print_json(metrics)
+        return
+    show_metrics(metrics)
+    print(f"results in {out}")
+    first = out / "run-00" if runs > 1 else out
+    following = ["dgt", "predict", str(first), "--out", "predictions.csv"]
+    following += [f"--import={module}" for module in modules]
+    print(f"next: {shlex.join(following)}")
+
+
+def show_metrics(metrics: dict[str, Any]) -> None:
+    """Prints the metric that selected the model, for the train, val and test nodes."""
+    from dgt.evaluate import METRICS
+
+    name = metrics["metric"]
+    text = METRICS[name].text
+    several = "runs" in metrics
+    table = Table("nodes", name, *(["std", "95% CI"] if several else []))
+    for part in ("train", "val", "test"):
+        row = [text(metrics[part][name])]
+        if several:
+            row += [f"± {text(metrics[f'{part}_{spread}'][name])}" for spread in ("std", "ci95")]
+        table.add_row(part, *row)
+    Console().print(table)

@@ -1,0 +1,46 @@
+"""The settings: their definition, their validation, TOML files and presets.
+
+:class:`Config` holds all settings, in parts that are also the tables of a TOML file and the groups
+of flags of the command line. ``CRITERIA``, ``ENCODINGS``, ``MODELS`` and ``METRICS`` map the names
+that settings can take to records, which live in the packages above. A record, and torch with it,
+is imported when it is first used.
+"""
+
+from dgt.config.choices import CRITERIA, ENCODINGS, METRICS, MODELS, Choices
+from dgt.config.config import FIELDS, PARTS, TABLES, Config, check_tables, own_defaults
+from dgt.config.preset import presets, read_preset
+from dgt.config.settings import (
+    DEFAULT_CRITERIA,
+    CriterionChoice,
+    EncodingChoice,
+    EncodingConfig,
+    ModelConfig,
+    SequenceConfig,
+    TrainConfig,
+)
+from dgt.config.toml import read_toml, to_toml
+
+__all__ = [
+    "CRITERIA",
+    "DEFAULT_CRITERIA",
+    "ENCODINGS",
+    "FIELDS",
+    "METRICS",
+    "MODELS",
+    "PARTS",
+    "TABLES",
+    "Choices",
+    "Config",
+    "CriterionChoice",
+    "EncodingChoice",
+    "EncodingConfig",
+    "ModelConfig",
+    "SequenceConfig",
+    "TrainConfig",
+    "check_tables",
+    "own_defaults",
+    "presets",
+    "read_preset",
+    "read_toml",
+    "to_toml",
+]

@@ -1,0 +1,69 @@
+"""Checks the types and ranges of single settings."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, get_args, get_origin
+
+from dgt.errors import InputError
+
+
+def require(name: str, value: Any, met: bool, expected: str) -> None:
+    """Raises an error unless ``met`` is true and the value, if it is a float, is finite."""
+    if not met or (isinstance(value, float) and not math.isfinite(value)):
+        raise InputError(f"{name}: got {value!r}, expected {expected}")
+
+
+def within(
+    settings: object, limits: Mapping[str, tuple[float, float]], above: bool = False
+) -> None:
+    """Raises an error unless some settings are unset or within their limits.
+
+    Args:
+        settings: The dataclass of the settings.
+        limits: Smallest and largest value of each setting, by name.
+        above: Whether values must be above the smallest one.
+    """
+    for name, (low, high) in limits.items():
+        value = getattr(settings, name)
+        if value is not None:
+            met = (low < value if above else low <= value) and value <= high
+            words = "above" if above else "at least"
+            require(name, value, met, f"{words} {low} and at most {high}")
+
+
+def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
+    """Checks a value against the type of a field and converts it.
+
+    A field with ``choices`` in its metadata takes a name or, if the choices allow it, a function.
+    A field with a tuple type takes several of them.
+
+    Args:
+        field: The field.
+        value: The value.
+        place: Name of the setting in error messages.
+    """
+    kind: Any = field.type
+    choices: Any = field.metadata.get("choices")
+    options = get_args(kind) or (kind,)
+    if get_origin(kind) is Literal:
+        if value not in options:
+            raise InputError(f"{place}: {value!r} is not one of {', '.join(options)}")
+        return value
+    if value is None and type(None) in options:
+        return None
+    wanted = options[0]
+    if get_origin(wanted) is tuple:
+        if not isinstance(value, list | tuple):
+            raise InputError(f"{place}: expected a list of names, got {value!r}")
+        for each in value:
+            choices.check(each, place)
+        return tuple(value)
+    if choices is not None:
+        choices.check(value, place)
+        return value
+    # In Python, True is an int. In settings, it is not a number.
+    accepted = (int, float) if wanted is float else wanted
+    if not isinstance(value, accepted) or (isinstance(value, bool) and wanted is not bool):
+        raise InputError(f"{place}: expected {wanted.__name__}, got {value!r}")
+    return wanted(value)

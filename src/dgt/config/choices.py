@@ -1,0 +1,216 @@
+"""The criteria, encodings, models and metrics by name.
+
+Settings and the command line only need the names. The record of a built-in name is imported when it
+is first used, so that ``dgt --help`` does not load torch.
+
+To add an entry to the package, write a file with its record and add a line here.
+"""
+
+import pickle
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from dgt.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from dgt.encodings.encoding import Encoding
+    from dgt.evaluate import Metric
+    from dgt.nn.record import Model
+    from dgt.sequences.criterion import Criterion
+
+Record = TypeVar("Record")
+
+RESERVED = ("loss", "std", "ci95")
+"""Names with another meaning in the files of a run."""
+
+
+class Choices(MutableMapping[str, Record], Generic[Record]):
+    """A dict of records that users can add to.
+
+    .. code-block:: python
+
+        CRITERIA["age"] = by_age
+
+    Args:
+        kind: Kind of the records, for error messages.
+        home: Public name of the dict, for error messages.
+        built_in: Place of the record of each built-in name, ``"package.module:ATTRIBUTE"``.
+        wrap: Place of a function that makes a record of a name and a user's function. Without it,
+            only records can be registered.
+    """
+
+    def __init__(
+        self, kind: str, home: str, built_in: dict[str, str], wrap: str | None = None
+    ) -> None:
+        self.kind = kind
+        self.home = home
+        self.built_in = tuple(built_in)
+        self._entries: dict[str, Any] = dict(built_in)
+        self._wrap = wrap
+
+    def __getitem__(self, name: str) -> Record:
+        entry = self._entries[name]
+        if isinstance(entry, str):
+            self._entries[name] = entry = _imported(entry)
+        return self._wrapped(name, entry)
+
+    def __setitem__(self, name: str, entry: Record | Callable[..., Any]) -> None:
+        if not isinstance(name, str) or not name or name.split() != [name]:
+            raise InputError(f"{self.home}: expected a name without spaces, got {name!r}")
+        if name in self.built_in or name in RESERVED:
+            raise InputError(f"{self.home}: {name!r} is built in; choose another name")
+        if isinstance(entry, str) or (callable(entry) and self._wrap is None):
+            raise InputError(f"{self.home}[{name!r}]: expected the record of a {self.kind}")
+        self._entries[name] = entry
+
+    def __delitem__(self, name: str) -> None:
+        if name in self.built_in:
+            raise InputError(f"{self.home}: {name!r} is built in and cannot be removed")
+        del self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:  # without importing the record
+        return name in self._entries
+
+    def __repr__(self) -> str:
+        return f"{self.home}: {', '.join(self)}"
+
+    def record(self, choice: str | Callable[..., Any]) -> Record:
+        """Returns the record of a name or of a user's function."""
+        return self[choice] if isinstance(choice, str) else self._wrapped(self.name(choice), choice)
+
+    def name(self, choice: str | Callable[..., Any]) -> str:
+        """Returns the name of a choice in files. For a function, this is the name that it is
+        registered under, else its ``__name__``."""
+        if isinstance(choice, str):
+            return choice
+        for name, entry in self._entries.items():
+            if entry is choice:
+                return name
+        return getattr(choice, "__name__", type(choice).__name__)
+
+    def check(self, choice: Any, place: str) -> None:
+        """Raises an :class:`~dgt.errors.InputError` unless the choice is a registered name or, if
+        allowed, a function."""
+        if isinstance(choice, str):
+            if choice not in self:
+                raise InputError(
+                    f"{place}: unknown {self.kind} {choice!r}; {nearest(choice, self)} (register "
+                    f"your own first: {self.home}[{choice!r}] = ..., or --import MODULE on the "
+                    "command line)"
+                )
+        elif not callable(choice) or self._wrap is None:
+            wanted = "a name" if self._wrap is None else "a name or a function"
+            raise InputError(f"{place}: expected {wanted}, got {choice!r}")
+        elif (name := self.name(choice)) in self and self._entries[name] is not choice:
+            # Files only store the name of a function.
+            raise InputError(
+                f"{place}: the function {name!r} has the name of another {self.kind}; rename it"
+            )
+
+    def _wrapped(self, name: str, entry: Any) -> Any:
+        if callable(entry) and self._wrap is not None:
+            return _imported(self._wrap)(name, entry)
+        return entry
+
+    def registered(self) -> dict[str, Any]:
+        """Returns the entries that are not built in."""
+        return {n: entry for n, entry in self._entries.items() if n not in self.built_in}
+
+
+CRITERIA: "Choices[Criterion]" = Choices(
+    "criterion",
+    "dgt.sequences.CRITERIA",
+    {
+        "bfs": "dgt.sequences.bfs:BFS",
+        "ppr": "dgt.sequences.ppr:PPR",
+        "similarity": "dgt.sequences.similarity:SIMILARITY",
+        "absolute-random": "dgt.sequences.absolute:RANDOM",
+        "absolute-bfs": "dgt.sequences.absolute:BFS",
+        "absolute-ppr": "dgt.sequences.absolute:PPR",
+        "absolute-similarity": "dgt.sequences.absolute:SIMILARITY",
+    },
+    wrap="dgt.sequences.custom:custom_criterion",
+)
+
+ENCODINGS: "Choices[Encoding]" = Choices(
+    "encoding",
+    "dgt.encodings.ENCODINGS",
+    {
+        "katz": "dgt.encodings.katz:KATZ",
+        "laplacian": "dgt.encodings.laplacian:LAPLACIAN",
+        "node2vec": "dgt.encodings.node2vec:NODE2VEC",
+        "none": "dgt.encodings.encoding:NONE",
+    },
+    wrap="dgt.encodings.custom:custom_encoding",
+)
+
+MODELS: "Choices[Model]" = Choices(
+    "model",
+    "dgt.models.MODELS",
+    {
+        "mlp": "dgt.baselines.mlp:MODEL",
+        "gcn": "dgt.baselines.gcn:MODEL",
+        "gat": "dgt.baselines.gat:MODEL",
+        "graphsage": "dgt.baselines.graphsage:MODEL",
+        "jknet": "dgt.baselines.jknet:MODEL",
+        "sgc": "dgt.baselines.sgc:MODEL",
+        "gatv2": "dgt.baselines.gatv2:MODEL",
+        "mixhop": "dgt.baselines.mixhop:MODEL",
+        "geom-gcn": "dgt.baselines.geom_gcn:MODEL",
+        "h2gcn": "dgt.baselines.h2gcn:MODEL",
+        "deformable-gcn": "dgt.baselines.deformable_gcn:MODEL",
+        "transformer": "dgt.baselines.transformer:MODEL",
+        "graphormer": "dgt.baselines.graphormer:MODEL",
+        "gt-full": "dgt.baselines.gt:FULL",
+        "gt-sparse": "dgt.baselines.gt:SPARSE",
+        "dgt-light": "dgt.nn:DGT_LIGHT_MODEL",
+        "dgt": "dgt.nn:DGT_MODEL",
+    },
+)
+
+METRICS: "Choices[Metric]" = Choices(
+    "metric",
+    "dgt.evaluate.METRICS",
+    {
+        "accuracy": "dgt.evaluate:ACCURACY",
+        "balanced-accuracy": "dgt.evaluate:BALANCED_ACCURACY",
+        "macro-f1": "dgt.evaluate:MACRO_F1",
+        "log-loss": "dgt.evaluate:LOG_LOSS",
+    },
+    wrap="dgt.evaluate:custom_metric",
+)
+
+_ALL: tuple[Choices[Any], ...] = (CRITERIA, ENCODINGS, MODELS, METRICS)
+
+
+def dump_registered() -> list[bytes]:
+    """Serializes what was registered in this process, for :func:`load_registered` in another."""
+    dumped = []
+    for number, choices in enumerate(_ALL):
+        for name, entry in choices.registered().items():
+            # A lambda, for instance, cannot be pickled.
+            with suppress(pickle.PicklingError, AttributeError, TypeError):
+                dumped.append(pickle.dumps((number, name, entry)))
+    return dumped
+
+
+def load_registered(dumped: list[bytes]) -> None:
+    """Registers what :func:`dump_registered` has serialized in the parent process."""
+    for content in dumped:
+        # A function of a notebook cannot be imported here. It raises an error when it is used.
+        with suppress(ImportError, AttributeError):
+            number, name, entry = pickle.loads(content)
+            _ALL[number][name] = entry
+
+
+def _imported(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)

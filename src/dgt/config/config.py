@@ -1,0 +1,193 @@
+"""All settings of a run in one object."""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dgt.config.checks import typed
+from dgt.config.choices import MODELS, Choices
+from dgt.config.settings import (
+    CriterionChoice,
+    EncodingConfig,
+    ModelConfig,
+    SequenceConfig,
+    TrainConfig,
+)
+from dgt.config.toml import to_toml
+from dgt.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from dgt.nn.record import Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """All settings of a run. Together with the graph, they determine the result."""
+
+    sequences: SequenceConfig = field(default_factory=SequenceConfig)
+    encoding: EncodingConfig = field(default_factory=EncodingConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        given = self.sequences.criteria
+        # The record imports torch, so it is only used if necessary.
+        if given is not None and len(given) > 1 and self.record.single_criterion:
+            names = ", ".join(FIELDS["criteria"].metadata["choices"].name(each) for each in given)
+            raise InputError(f"criteria: {self.model.model} takes one criterion, got {names}")
+        for name in ("batch_size", "chunk_size"):
+            if getattr(self.train, name) is None:
+                continue
+            if not self.record.batching:
+                able = " and ".join(sorted(n for n in MODELS if MODELS[n].batching))
+                raise InputError(f"{name}: only {able} support it, got model {self.model.model}")
+            if self.model.norm == "batch":
+                raise InputError(
+                    f"{name}: a batch norm needs all nodes at once; choose another norm"
+                )
+
+    @property
+    def record(self) -> "Model":
+        """The record of the model."""
+        return MODELS[self.model.model]
+
+    @property
+    def criteria(self) -> tuple[CriterionChoice, ...]:
+        """The criteria in use: those that are set, or the model's default."""
+        given = self.sequences.criteria
+        return self.record.criteria if given is None else given
+
+    def flat(self) -> dict[str, Any]:
+        """Returns all settings by name, with names in place of functions."""
+        return {
+            name: _written(FIELDS[name], value)
+            for part in vars(self).values()
+            for name, value in vars(part).items()
+        }
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Returns one table per part, without unset settings and with names in place of
+        functions."""
+        flat = self.flat()
+        tables: dict[str, dict[str, Any]] = {table: {} for table in PARTS}
+        for name, value in flat.items():
+            if value is not None:
+                tables[TABLES[name]][name] = value
+        return tables
+
+    def to_toml(self) -> str:
+        """Returns the settings as the text of a TOML file."""
+        return to_toml(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, tables: dict[str, Any], place: str = "settings") -> "Config":
+        """The inverse of :meth:`to_dict`. Missing settings get the default of the model.
+
+        Args:
+            tables: The settings, one table per part.
+            place: Name of their source in error messages.
+        """
+        checked = check_tables(tables, place)
+        for name, value in own_defaults(checked.get("model", {}).get("model")).items():
+            checked.setdefault(TABLES[name], {}).setdefault(name, value)
+        made = {}
+        for table, values in checked.items():
+            try:
+                made[table] = PARTS[table](**values)
+            except InputError as error:
+                raise InputError(f"{place}: [{table}] {error}") from None
+        return cls(**made)
+
+    @classmethod
+    def of(cls, model: str) -> "Config":
+        """Returns the defaults of a model."""
+        return cls.from_dict({"model": {"model": model}})
+
+    def replace(self, **settings: Any) -> "Config":
+        """Returns a copy with other values for some settings of any part.
+
+        If the model changes, settings that equal the default of the old model get the default of
+        the new one. Other settings are kept.
+        """
+        for name, value in settings.items():
+            if name not in TABLES:
+                raise InputError(f"unknown setting {name!r}; {nearest(name, TABLES)}")
+            settings[name] = typed(FIELDS[name], value, name)
+        settings = self._changed_defaults(settings.get("model", self.model.model)) | settings
+        tables: dict[str, dict[str, Any]] = {}
+        for name, value in settings.items():
+            tables.setdefault(TABLES[name], {})[name] = value
+        parts = {t: dataclasses.replace(getattr(self, t), **v) for t, v in tables.items()}
+        return dataclasses.replace(self, **parts)
+
+    def _changed_defaults(self, model: str) -> dict[str, Any]:
+        """Returns the defaults of another model for the settings that equal the old default."""
+        if model == self.model.model:
+            return {}
+        own = self.flat()
+        before, after = Config.of(self.model.model).flat(), Config.of(model).flat()
+        return {
+            name: after[name]
+            for name in own
+            if name != "model" and own[name] == before[name] != after[name]
+        }
+
+
+PARTS: dict[str, Any] = {
+    "sequences": SequenceConfig,
+    "encoding": EncodingConfig,
+    "model": ModelConfig,
+    "train": TrainConfig,
+}
+FIELDS = {f.name: f for part in PARTS.values() for f in dataclasses.fields(part)}
+TABLES = {f.name: table for table, part in PARTS.items() for f in dataclasses.fields(part)}
+
+
+def own_defaults(model: str | None) -> dict[str, Any]:
+    """Returns the defaults of a model that differ from those of the dataclasses."""
+    if model is None or model == ModelConfig.model or model not in MODELS:
+        return {}
+    return MODELS[model].defaults
+
+
+def check_tables(tables: dict[str, Any], place: str) -> dict[str, dict[str, Any]]:
+    """Checks the names and types of the settings of a TOML file.
+
+    Args:
+        tables: The settings, one table per part.
+        place: Name of their source in error messages.
+
+    Returns:
+        The settings, converted to the types of their fields.
+    """
+    checked: dict[str, dict[str, Any]] = {}
+    for table, values in tables.items():
+        if table not in PARTS:
+            raise InputError(f"{place}: unknown table [{table}]; {nearest(table, PARTS)}")
+        if not isinstance(values, dict):
+            raise InputError(f"{place}: [{table}] must be a table, got {values!r}")
+        checked[table] = {}
+        for name, value in values.items():
+            if TABLES.get(name) != table:
+                raise InputError(
+                    f"{place}: [{table}] unknown setting {name!r}; {_like(name, table)}"
+                )
+            checked[table][name] = typed(FIELDS[name], value, f"{place}: [{table}] {name}")
+    return checked
+
+
+def _like(name: str, table: str) -> str:
+    """Suggests the right table for a known setting, or a similar setting of this table."""
+    if name in TABLES:
+        return f"it belongs to [{TABLES[name]}]"
+    return nearest(name, (name for name, home in TABLES.items() if home == table))
+
+
+def _written(setting: dataclasses.Field[Any], value: Any) -> Any:
+    """Returns a setting as it is written to files, with names in place of functions."""
+    choices: Choices[Any] | None = setting.metadata.get("choices")
+    if choices is None or value is None:
+        return value
+    if isinstance(value, tuple):
+        return tuple(choices.name(each) for each in value)
+    return choices.name(value)

@@ -1,0 +1,280 @@
+"""Defines each setting once. Flags, TOML files, saved runs and the defaults of the modules follow.
+
+The docstring of a setting, or the ``help`` in the metadata of its field, is also the help of its
+flag.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from dgt.config.checks import require, within
+from dgt.config.choices import CRITERIA, ENCODINGS, METRICS, MODELS, Choices
+from dgt.errors import InputError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    CriterionChoice = str | Callable[[Data, int], Any]
+    EncodingChoice = str | Callable[[Data], Any]
+else:  # the command line and files take names
+    CriterionChoice = EncodingChoice = str
+
+DEFAULT_CRITERIA = ("bfs", "ppr", "similarity")
+
+
+def _choices(choices: Choices[Any], text: str) -> dict[str, Any]:
+    """Returns the metadata of a setting that takes one or more of the choices."""
+    return {"choices": choices, "help": f"{text} Choices: {', '.join(choices)}."}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceConfig:
+    """NodeSort: how the nodes are sorted into sequences."""
+
+    criteria: tuple[CriterionChoice, ...] | None = field(
+        default=None,
+        metadata=_choices(
+            CRITERIA,
+            "Sorting criteria. The absolute ones have one order for all nodes. Unset: bfs, ppr and "
+            "similarity for dgt, bfs for dgt-light.",
+        ),
+    )
+    length: int = 16
+    """Length L of the sequences, including the base node."""
+    spacing: Literal["rank", "score"] = "rank"
+    """rank: each node of a sequence takes one position. score: each node takes a share of the
+    positions in proportion to its score, so that keys find important nodes more often."""
+    ppr_alpha: float = 0.15
+    """Teleport probability of the personalized PageRank."""
+    ppr_tolerance: float | None = None
+    """Residual per edge at which the PageRank push stops. Smaller values are more exact and slower.
+    Unset: 0.00032 / length."""
+
+    def __post_init__(self) -> None:
+        within(self, {"length": (1, 100_000)})
+        require("ppr_alpha", self.ppr_alpha, 0 < self.ppr_alpha < 1, "between 0 and 1")
+        within(self, {"ppr_tolerance": (0, 1)}, above=True)
+        if isinstance(self.criteria, list):
+            object.__setattr__(self, "criteria", tuple(self.criteria))
+        if self.criteria is not None:
+            require("criteria", self.criteria, len(self.criteria) > 0, "at least one criterion")
+            for criterion in self.criteria:
+                CRITERIA.check(criterion, "criteria")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodingConfig:
+    """Positional encoding: the graph's structure, added to the features."""
+
+    encoding: EncodingChoice = field(
+        default="katz",
+        metadata=_choices(
+            ENCODINGS, "Positional encoding that dgt and transformer add to the features."
+        ),
+    )
+    katz_order: int = 1
+    """Longest path counted (the K of the Katz sum)."""
+    katz_beta: float = 0.5
+    """Factor of a path's weight for each further edge."""
+    katz_scaling: Literal["sum", "l2", "none"] = "l2"
+    """Divide each Katz row by its sum or its L2 norm, or do not scale it."""
+    anchors: int | None = None
+    """Number of anchors N', the nodes of highest degree. Unset: all nodes of a graph of up to 8192
+    nodes, 128 of a larger one."""
+    laplacian_columns: int = 16
+    """Number of Laplacian eigenvectors, for encoding laplacian and for gt-full and gt-sparse."""
+    node2vec_channels: int = 64
+    """Size of the vectors of encoding node2vec."""
+    node2vec_p: float = 1.0
+    """Return parameter p of the walks of node2vec; above 1, they seldom step back."""
+    node2vec_q: float = 1.0
+    """In-out parameter q of the walks of node2vec; above 1, they stay near their start."""
+
+    def __post_init__(self) -> None:
+        ENCODINGS.check(self.encoding, "encoding")
+        within(
+            self,
+            {
+                "katz_order": (1, 100),
+                "anchors": (1, 2**31 - 1),
+                "laplacian_columns": (1, 10_000),
+                "node2vec_channels": (1, 10_000),
+            },
+        )
+        positive = {"katz_beta": (0, 1000), "node2vec_p": (0, 1e6), "node2vec_q": (0, 1e6)}
+        within(self, positive, above=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The network."""
+
+    model: str = field(
+        default="dgt",
+        metadata=_choices(
+            MODELS,
+            "dgt attends over several criteria, dgt-light over one; the others are baselines, for "
+            "which some settings have other defaults.",
+        ),
+    )
+    feature_scaling: Literal["sum", "l2", "none"] = "none"
+    """Divide the features of each node by their absolute sum or their L2 norm, or do not scale
+    them."""
+    feature_layers: int = 2
+    """Linear layers that embed the features."""
+    hidden_channels: int = 64
+    """Hidden channels C."""
+    blocks: int = 1
+    """Number of blocks, for dgt, deformable-gcn, transformer, graphormer and gt."""
+    layers: int = 2
+    """Number of layers, for mlp, gcn, gat, graphsage, jknet, gatv2 and mixhop; steps K of sgc;
+    rounds K of h2gcn."""
+    neighbors: int = 10
+    """Neighbors of each node in the latent graphs of deformable-gcn."""
+    heads: int = 4
+    """Attention heads M; for dgt, per criterion."""
+    keys: int = 4
+    """Keys K per head."""
+    interpolation: Literal["rbf", "bilinear"] = "rbf"
+    """Interpolation kernel that reads a sequence at a fractional position."""
+    gamma: float = 4.0
+    """Bandwidth of the rbf kernel."""
+    epsilon: float = 4.0
+    """Distance at which the rbf kernel is cut off."""
+    normalize: bool = True
+    """Divide the kernel's weights by their sum."""
+    norm: Literal["layer", "batch", "none"] = "layer"
+    """Normalization before each attention and each MLP, and inside the MLP of the encoding."""
+    mlp_ratio: float = 1.0
+    """Width of a block's MLP, as a multiple of the hidden channels."""
+    dropout: float = 0.7
+    """Dropout of hidden channels."""
+    input_dropout: float = 0.7
+    """Dropout of the features."""
+    encoding_dropout: float = 0.7
+    """Dropout of the positional encoding's columns."""
+    node_dropout: float = 0.5
+    """Dropout of whole nodes among those that attention reads."""
+    value_dropout: float = 0.0
+    """Dropout of the channels that attention reads, drawn for each node."""
+    precision: Literal["single", "double"] = "single"
+    """Floating-point precision. Double takes twice the time and memory; one process and several
+    then train the same model to many more digits."""
+
+    def __post_init__(self) -> None:
+        MODELS.check(self.model, "model")
+        within(
+            self,
+            {
+                "feature_layers": (1, 1000),
+                "hidden_channels": (1, 65_536),
+                "blocks": (1, 1000),
+                "layers": (1, 1000),
+                "neighbors": (1, 10_000),
+                "heads": (1, 1024),
+                "keys": (1, 1024),
+                "gamma": (0.1, 1e6),
+                "epsilon": (1, 1e6),
+            },
+        )
+        within(self, {"mlp_ratio": (0, 100)}, above=True)
+        require(
+            "hidden_channels",
+            self.hidden_channels,
+            self.hidden_channels % self.heads == 0,
+            f"a multiple of heads ({self.heads})",
+        )
+        for name in (
+            "dropout",
+            "input_dropout",
+            "encoding_dropout",
+            "node_dropout",
+            "value_dropout",
+        ):
+            value = getattr(self, name)
+            require(name, value, 0 <= value < 1, "at least 0 and below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """The training loop and the split."""
+
+    lr: float = 0.01
+    """Learning rate of Adam."""
+    weight_decay: float = 5e-4
+    """Weight decay. For dgt, of the blocks without their queries, and of the head; for the other
+    models, of all weights."""
+    feature_weight_decay: float = 5e-4
+    """Weight decay of the layers of dgt that embed the features."""
+    encoding_weight_decay: float = 2e-3
+    """Weight decay of the layers of dgt that embed the positional encoding."""
+    key_weight_decay: float = 5e-4
+    """Weight decay of the queries of dgt, which place and weigh the keys. A large value keeps the
+    keys evenly spread."""
+    average: float = 0.0
+    """Decay of the exponential moving average of the weights, which is what is validated and saved.
+    0: no average."""
+    epochs: int = 1000
+    """Maximum number of epochs."""
+    patience: int = 100
+    """Epochs without a better value of the metric on the validation nodes, or an equal one with a
+    lower loss, after which training stops."""
+    metric: str = field(
+        default="accuracy",
+        metadata=_choices(
+            METRICS, "Metric on the validation nodes that selects the best epoch and settings."
+        ),
+    )
+    device: str = "auto"
+    """Device to train and predict on: cpu, cuda, cuda:N or mps. auto: a GPU if there is one,
+    otherwise the CPU."""
+    batch_size: int | None = None
+    """Training nodes per step, with the nodes that they can reach. Unset: all, in one step per
+    epoch."""
+    chunk_size: int | None = None
+    """Nodes that a step processes at a time: less memory and more time for the same result. Unset:
+    all at once."""
+    seed: int = 0
+    """Random seed of the initial weights and of dropout."""
+    splits: Literal["auto", "given", "published", "random"] = "auto"
+    """Where the train, val and test nodes come from. auto: the graph's own or published splits if
+    there are any, otherwise random ones, with 48/32/20 percent of each class."""
+    split: int | None = None
+    """Number of the published split, or seed of the random one. Unset: the seed."""
+
+    def __post_init__(self) -> None:
+        within(self, {"lr": (0, 1000)}, above=True)
+        within(
+            self,
+            {
+                "weight_decay": (0, 1e6),
+                "feature_weight_decay": (0, 1e6),
+                "encoding_weight_decay": (0, 1e6),
+                "key_weight_decay": (0, 1e6),
+                "epochs": (1, 10_000_000),
+                "patience": (1, 10_000_000),
+                "batch_size": (1, 2**31 - 1),
+                "chunk_size": (1, 2**31 - 1),
+            },
+        )
+        if callable(self.metric):
+            raise InputError(
+                "metric: expected a name; register the function first: "
+                "dgt.evaluate.METRICS['name'] = function"
+            )
+        METRICS.check(self.metric, "metric")
+        known = re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device)
+        require("device", self.device, known is not None, "auto, cpu, cuda, cuda:N or mps")
+        require("seed", self.seed, 0 <= self.seed < 2**63, "at least 0 and below 2**63")
+        require("average", self.average, 0 <= self.average < 1, "at least 0 and below 1")
+        if self.split is not None:
+            require("split", self.split, 0 <= self.split < 2**63, "at least 0 and below 2**63")
+        if self.batch_size is not None and self.chunk_size is not None:
+            raise InputError("batch_size and chunk_size: choose one of them")
+
+    @property
+    def split_index(self) -> int:
+        """The split in use: the given one, or that of the seed."""
+        return self.seed if self.split is None else self.split

@@ -1,0 +1,218 @@
+"""Checks a graph and converts it to the form that the rest of the library relies on."""
+
+import logging
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from dgt.data.splits import PARTS
+from dgt.errors import InputError
+
+log = logging.getLogger("dgt")
+
+
+def normalize(data: Data, place: str | None = None) -> Data:
+    """Checks a graph and normalizes it.
+
+    Edges become undirected, without self-loops and duplicates. Features become float32; a graph
+    without features gets one constant feature. Labels become classes 0, 1, ... with their original
+    values as names, and -1 for unlabeled nodes. Other tensors with a row for each node are kept,
+    for criteria and encodings of the user's own; all other attributes are dropped.
+
+    Args:
+        data: Graph with ``edge_index`` and optionally ``x``, ``y``, ``train_mask``, ``val_mask``,
+            ``test_mask``, ``name``, ``node_ids``, ``class_names``, ``feature_names``.
+        place: Name of the graph in error messages (default: ``data.name``).
+
+    Returns:
+        A new graph; :obj:`data` is not modified.
+    """
+    if not isinstance(data, Data):
+        raise InputError(f"{place or 'graph'}: got {type(data).__name__}, expected a PyG Data")
+    name = getattr(data, "name", None)
+    place = place or name or "graph"
+    num_nodes = _num_nodes(data, place)
+    if num_nodes == 0:
+        raise InputError(f"{place}: empty graph: no nodes")
+
+    out = Data()
+    out.x = _features(data, num_nodes, place)
+    out.edge_index = _edges(data, num_nodes, place)
+    out.y, out.class_names = _labels(data, num_nodes, place)
+    for key, mask in _masks(data, num_nodes, place).items():
+        out[key] = mask
+    out.name = str(name or place)
+    if data.get("node_ids") is not None:
+        out.node_ids = _names(data.node_ids, "node_ids", num_nodes, place)
+        if len(set(map(str, out.node_ids))) < num_nodes:
+            raise InputError(f"{place}: node_ids: got duplicate ids, expected unique ids")
+    if data.get("feature_names") is not None:
+        out.feature_names = _names(data.feature_names, "feature_names", out.x.size(1), place)
+    for key, value in data.to_dict().items():
+        if key not in out and isinstance(value, Tensor) and value.shape[:1] == (num_nodes,):
+            out[key] = value
+    return out
+
+
+def info(data: Data) -> dict[str, int | float | None]:
+    """Returns the number of nodes, undirected edges, features, classes and labeled nodes.
+
+    Also returns the edge homophily: the fraction of edges between labeled nodes that connect nodes
+    of the same class.
+    """
+    y = data.y[data.edge_index]  # (2, 2E)
+    labeled = (y >= 0).all(dim=0)
+    same = (y[0] == y[1]) & labeled
+    return {
+        "nodes": data.num_nodes,
+        "edges": data.edge_index.size(1) // 2,
+        "features": data.x.size(1),
+        "classes": len(data.class_names),
+        "homophily": float(same.sum() / labeled.sum()) if bool(labeled.any()) else None,
+        "labelled": int((data.y >= 0).sum()),
+    }
+
+
+def _num_nodes(data: Data, place: str) -> int:
+    for key in ("x", "y", *(f"{part}_mask" for part in PARTS)):
+        shape: Any = getattr(data.get(key), "shape", ())
+        if len(shape) > 0:
+            return int(shape[0])
+    if "num_nodes" in data:
+        return int(data.num_nodes)
+    # The largest index in edge_index would miss isolated nodes.
+    raise InputError(f"{place}: unknown number of nodes, expected x, y or num_nodes")
+
+
+def _tensor(value: Any, key: str, place: str) -> Tensor:
+    try:
+        tensor = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{place}: {key}: got {type(value).__name__}, expected a tensor") from None
+    return tensor.detach().cpu()
+
+
+def _features(data: Data, num_nodes: int, place: str) -> Tensor:
+    if data.get("x") is None:
+        return _constant(num_nodes, place)
+    x = data.x.to_dense() if hasattr(data.x, "to_dense") else data.x
+    x = _tensor(x, "x", place)
+    if x.dim() != 2 or x.size(0) != num_nodes:
+        raise InputError(f"{place}: x: got shape {tuple(x.shape)}, expected ({num_nodes}, F)")
+    if x.is_complex():
+        raise InputError(f"{place}: x: got complex numbers, expected real numbers")
+    if x.size(1) == 0:
+        return _constant(num_nodes, place)
+    x = x.to(torch.float32)
+    if not bool(x.isfinite().all()):
+        node, column = (~x.isfinite()).nonzero()[0].tolist()
+        raise InputError(
+            f"{place}: x: node {node}, feature {column}: got {float(x[node, column])}, "
+            "expected a finite number"
+        )
+    return x.contiguous()
+
+
+def _constant(num_nodes: int, place: str) -> Tensor:
+    log.warning("%s: no features; using one constant feature", place)
+    return torch.ones(num_nodes, 1)
+
+
+def _edges(data: Data, num_nodes: int, place: str) -> Tensor:
+    if data.get("edge_index") is None:
+        raise InputError(f"{place}: edge_index is missing")
+    edges = _tensor(data.edge_index, "edge_index", place)
+    if edges.dim() != 2 or edges.size(0) != 2:
+        raise InputError(f"{place}: edge_index: got shape {tuple(edges.shape)}, expected (2, E)")
+    if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
+        raise InputError(f"{place}: edge_index: got {edges.dtype}, expected integers")
+    edges = edges.to(torch.int64)
+    outside = (edges < 0) | (edges >= num_nodes)
+    if bool(outside.any()):
+        end, edge = outside.nonzero()[0].tolist()
+        raise InputError(
+            f"{place}: edge_index: edge {edge}: got node {int(edges[end, edge])}, "
+            f"expected 0 to {num_nodes - 1}"
+        )
+    edges = _undirected(edges, num_nodes)
+    if edges.size(1) == 0:
+        raise InputError(f"{place}: empty graph: no edge between two different nodes")
+    return edges
+
+
+def _undirected(edges: Tensor, num_nodes: int) -> Tensor:
+    """Returns the sorted edges in both directions, without duplicates and self-loops.
+
+    The result equals that of PyG's ``to_undirected`` but needs a third of the memory, since each
+    edge is sorted as one number.
+    """
+    pairs = torch.minimum(*edges).mul_(num_nodes).add_(torch.maximum(*edges))
+    pairs = pairs[edges[0] != edges[1]].unique()
+    pairs = torch.cat([pairs, pairs % num_nodes * num_nodes + pairs // num_nodes]).sort().values
+    return torch.stack([pairs // num_nodes, pairs % num_nodes])
+
+
+def _labels(data: Data, num_nodes: int, place: str) -> tuple[Tensor, list[str]]:
+    names = data.get("class_names")
+    if data.get("y") is None:
+        return torch.full((num_nodes,), -1), [] if names is None else [str(n) for n in names]
+    y = _tensor(data.y, "y", place)
+    if y.dim() == 2 and y.size(1) == 1:
+        y = y[:, 0]
+    if y.shape != (num_nodes,):
+        raise InputError(
+            f"{place}: y: got shape {tuple(y.shape)}, expected ({num_nodes},): one class per node"
+        )
+    if y.is_floating_point():
+        y = y.masked_fill(y.isnan(), -1)
+    bad = (y < -1) | (y != y.to(torch.int64))
+    if bool(bad.any()):
+        node = int(bad.nonzero()[0])
+        raise InputError(
+            f"{place}: y: node {node}: got {y[node].item()}, "
+            "expected a class 0, 1, ..., or -1 for unlabeled"
+        )
+    y = y.to(torch.int64)
+    classes = y[y >= 0].unique()
+    if names is None:
+        known = y >= 0
+        y = torch.where(known, torch.searchsorted(classes, y), y)
+        return y, [str(c) for c in classes.tolist()]
+    names = [str(n) for n in names]
+    if len(classes) and int(classes[-1]) >= len(names):
+        raise InputError(
+            f"{place}: class_names: got {len(names)} names, but y has class {int(classes[-1])}"
+        )
+    if len(set(names)) < len(names):
+        raise InputError(f"{place}: class_names: got duplicate names, expected unique names")
+    return y.clone(), names
+
+
+def _masks(data: Data, num_nodes: int, place: str) -> dict[str, Tensor]:
+    masks = {}
+    for key in (f"{part}_mask" for part in PARTS):
+        if data.get(key) is None:
+            continue
+        mask = _tensor(data[key], key, place)
+        if mask.dim() not in (1, 2) or mask.size(0) != num_nodes or mask.size(-1) == 0:
+            raise InputError(
+                f"{place}: {key}: got shape {tuple(mask.shape)}, "
+                f"expected ({num_nodes},) or ({num_nodes}, S)"
+            )
+        if mask.dtype != torch.bool and not bool(((mask == 0) | (mask == 1)).all()):
+            raise InputError(f"{place}: {key}: expected only boolean values, or 0 and 1")
+        mask = mask.to(torch.bool)
+        masks[key] = (mask[:, 0] if mask.dim() == 2 and mask.size(1) == 1 else mask).clone()
+    if len({mask.shape for mask in masks.values()}) > 1:
+        shapes = ", ".join(f"{key} {tuple(mask.shape)}" for key, mask in masks.items())
+        raise InputError(f"{place}: masks: got different shapes: {shapes}")
+    return masks
+
+
+def _names(values: Any, key: str, count: int, place: str) -> list[Any]:
+    values = values.tolist() if hasattr(values, "tolist") else list(values)
+    if len(values) != count:
+        raise InputError(f"{place}: {key}: got {len(values)} values, expected {count}")
+    return [v if isinstance(v, int) else str(v) for v in values]

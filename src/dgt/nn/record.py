@@ -1,0 +1,62 @@
+"""The record by which the rest of the package knows a model."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from dgt.config import Config, CriterionChoice
+
+Build = Callable[[Config, int, int, int], nn.Module]
+
+
+def no_memory(config: Config, nodes: int) -> float:
+    """The memory of models whose memory does not grow quadratically with the number of nodes."""
+    return 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """The record of a model.
+
+    The model is a module for which ``model(**inputs, nodes=nodes)`` returns the logits of
+    ``nodes``.
+    """
+
+    build: Build
+    """Builds the module from the settings and the numbers of features, classes and encoding
+    columns."""
+    inputs: tuple[str, ...]
+    """The inputs of its ``forward``: keys of ``dgt.prepare.INPUTS``."""
+    grid: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    """The settings, with their values, that a grid search varies besides lr and weight decay."""
+    memory: Callable[[Config, int], float] = no_memory
+    """Returns the bytes for training on a number of nodes, if they grow quadratically with it."""
+    defaults: dict[str, Any] = field(default_factory=dict)
+    """Settings whose defaults differ from :class:`~dgt.config.Config`."""
+    criteria: tuple[CriterionChoice, ...] = ()
+    """Default criteria, for models that take sequences."""
+    single_criterion: bool = False
+    """Whether it supports only one criterion."""
+    batching: bool = False
+    """Whether it supports training in batches, in chunks and with several ranks."""
+
+
+def builder(kind: type[nn.Module], *settings: str) -> Build:
+    """Returns a function that builds a module from the settings.
+
+    Args:
+        kind: Class of the module. Its positional arguments are the numbers of features, hidden
+            channels and classes.
+        *settings: Names of the settings that it takes as keyword arguments, besides
+            ``input_dropout``. ``encoding_channels`` is the number of columns of the positional
+            encoding.
+    """
+
+    def build(config: Config, in_channels: int, classes: int, encoding_channels: int) -> nn.Module:
+        known = config.flat() | {"encoding_channels": encoding_channels}
+        chosen = {name: known[name] for name in ("input_dropout", *settings)}
+        return kind(in_channels, config.model.hidden_channels, classes, **chosen)
+
+    return build

@@ -1,0 +1,92 @@
+"""Fused deformable attention for the CPU: runs the loops of ``loops`` on all threads."""
+
+import math
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from dgt.ops.define import arrays
+from dgt.ops.deformable_attention import loops
+from dgt.ops.entries import find_wrong_sequences
+from dgt.ops.memory import empty
+from dgt.system import threads
+
+SIZE_LIMIT = 1000
+"""Numba compiles no longer tuples, and sizes are passed as tuples."""
+
+
+def fits(values: Tensor, query: Tensor, bilinear: bool, epsilon: float) -> bool:
+    """Returns whether the loops can be compiled for these sizes."""
+    D, K, W = values.size(3), query.size(4), 2 * math.ceil(1.0 if bilinear else epsilon)
+    return max(D, 2 * K, K * W) < SIZE_LIMIT
+
+
+def forward(
+    values: Tensor,
+    sequences: Tensor,
+    query: Tensor,
+    bilinear: bool,
+    gamma: float,
+    epsilon: float,
+    normalize: bool,
+) -> Tensor:
+    out = empty(out_shape(values, query), values.dtype)
+    inputs = arrays(values, sequences, query)
+    tasks, rest = _arguments(values, query, bilinear, gamma, epsilon, normalize, planes=1)
+    fine = threads.run(loops.forward, tasks, *inputs, *rest, out.numpy().ravel())
+    _check(fine, "deformable_attention", values, sequences)
+    return out
+
+
+def backward(
+    grad: Tensor,
+    values: Tensor,
+    sequences: Tensor,
+    query: Tensor,
+    bilinear: bool,
+    gamma: float,
+    epsilon: float,
+    normalize: bool,
+) -> tuple[Tensor, Tensor]:
+    grads = [empty(x.shape, x.dtype) for x in (values, query)]
+    upstream, *inputs = arrays(grad, values, sequences, query)
+    tasks, rest = _arguments(values, query, bilinear, gamma, epsilon, normalize, planes=2)
+    outs = arrays(*grads)
+    fine = threads.run(loops.backward, tasks, *inputs, *rest, upstream.ravel(), *outs)
+    _check(fine, "deformable_attention_backward", values, sequences)
+    return grads[0], grads[1]
+
+
+def out_shape(values: Tensor, query: Tensor) -> tuple[int, ...]:
+    Q, _, T, M, _ = query.shape
+    return Q, T, M, values.size(3)
+
+
+def _check(fine: list[bool], operator: str, values: Tensor, sequences: Tensor) -> None:
+    """Raises a ValueError if a loop found an invalid node index. The operator has checked all
+    sequences already, but not again after changes that PyTorch does not track."""
+    if not all(fine):
+        wrong = find_wrong_sequences(sequences, values.size(0))
+        raise ValueError(f"{operator}: sequences: {wrong}")
+
+
+def _arguments(
+    values: Tensor,
+    query: Tensor,
+    bilinear: bool,
+    gamma: float,
+    epsilon: float,
+    normalize: bool,
+    planes: int,
+) -> tuple[int, tuple[Any, ...]]:
+    """Returns the number of tasks, and the arguments between the inputs and the outputs of a
+    loop."""
+    N, T, M, D = values.shape
+    K = query.size(4)
+    real: Any = np.dtype(str(values.dtype).removeprefix("torch.")).type
+    half_width = 1.0 if bilinear else epsilon
+    W = 2 * math.ceil(half_width)
+    kernel = (bilinear, real(gamma), real(half_width), normalize)
+    room = empty((threads.count(T * M), planes, N, D), values.dtype).numpy()
+    return T * M, (*kernel, *((0,) * n for n in (D, W, 2 * K, K * W)), room)

@@ -1,0 +1,82 @@
+"""Dropout as operators: ``torch.ops.dgt.dropout`` and ``dropout_linear``.
+
+The seed stays on the CPU, whichever device the other tensors are on.
+"""
+
+from typing import Any
+
+from torch import Tensor
+
+from dgt.ops.checks import ANY, Takes, number, real, seed
+from dgt.ops.define import define
+from dgt.ops.dropout import cpu, reference
+
+_p = number(0, 1)
+# Bounds far above the size of any tensor, below which sums of indices cannot overflow.
+_start, _row = number(0, 2**62), number(0, 2**40)
+_seeded: dict[str, Takes] = {"seed": seed(), "p": _p}
+
+dropout = define(
+    "dropout",
+    reference.dropout,
+    fused=cpu.dropout,
+    fake=lambda x, seed, p, relu, plus, start: x.new_empty(x.shape),
+    takes={"x": real("..."), **_seeded, "relu": ANY, "plus": real("..."), "start": _start},
+)
+relu_dropout_backward = define(
+    "relu_dropout_backward",
+    reference.relu_dropout_backward,
+    fused=cpu.relu_dropout_backward,
+    fake=lambda grad, out, p: grad.new_empty(grad.shape),
+    takes={"grad": real("..."), "out": real("..."), "p": _p},
+)
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, seed, ctx.p, ctx.relu, plus, ctx.start = inputs
+    ctx.added = plus is not None
+    if ctx.relu and ctx.added:
+        raise ValueError("dropout: relu and plus cannot be combined in training")
+    # After ReLU and dropout, the gradient passes where the output is positive.
+    ctx.save_for_backward(output if ctx.relu else seed)
+
+
+def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    (saved,) = ctx.saved_tensors
+    if ctx.relu:
+        grad_x = relu_dropout_backward(grad, saved, ctx.p)
+    else:
+        grad_x = dropout(grad, saved, ctx.p, False, None, ctx.start)
+    return grad_x, None, None, None, grad if ctx.added else None, None
+
+
+dropout.register_autograd(_autograd, setup_context=_setup)
+
+
+dropout_linear = define(
+    "dropout_linear",
+    reference.dropout_linear,
+    fused=cpu.dropout_linear,
+    fake=lambda x, weight, bias, seed, p, row: x.new_empty(x.size(0), weight.size(1)),
+    takes={"x": real("N F"), "weight": real("F C"), "bias": real("C"), **_seeded, "row": _row},
+)
+dropout_linear_backward = define(
+    "dropout_linear_backward",
+    reference.dropout_linear_backward,
+    fused=cpu.dropout_linear_backward,
+    fake=lambda grad, x, seed, p, row: x.new_empty(x.size(1), grad.size(1)),
+    takes={"grad": real("N C"), "x": real("N F"), **_seeded, "row": _row},
+)
+
+
+def _setup_linear(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, _, _, seed, ctx.p, ctx.row = inputs
+    ctx.save_for_backward(x, seed)
+
+
+def _autograd_linear(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    grad_weight = dropout_linear_backward(grad, *ctx.saved_tensors, ctx.p, ctx.row)
+    return None, grad_weight, grad.sum(0), None, None, None
+
+
+dropout_linear.register_autograd(_autograd_linear, setup_context=_setup_linear)

@@ -1,0 +1,82 @@
+"""A linear layer whose gradients do not depend on the number of threads."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dgt.ops.checks import real
+from dgt.ops.define import define
+from dgt.ops.memory import empty
+
+
+class Linear(nn.Linear):
+    r"""PyTorch's linear layer :math:`\mathbf{x} \mathbf{W}^\top + \mathbf{b}`."""
+
+    def forward(self, x: Tensor, plus: Tensor | None = None) -> Tensor:
+        """Applies the layer and adds ``plus`` in the same pass, in place of the bias."""
+        return linear(x, self.weight.t(), self.bias if plus is None else plus)
+
+
+def linear(x: Tensor, weight: Tensor, added: Tensor | None = None) -> Tensor:
+    """Computes ``x @ weight + added``.
+
+    Args:
+        x: Shape: ``(N, F)``. Inputs with more dimensions use PyTorch's product.
+        weight: Shape: ``(F, C)``.
+        added: Bias, shape ``(C,)``, or matrix, shape ``(N, C)`` (default: none).
+
+    Returns:
+        Shape: ``(N, C)``.
+    """
+    if x.dim() != 2:
+        return x @ weight if added is None else x @ weight + added
+    return _linear(x, weight, added)
+
+
+def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
+    """Computes ``x.t() @ grad``, a sum over all nodes.
+
+    If the left factor has few columns (5, 6, 7, 9, 10 or 11) and the right one has more, MKL splits
+    the sum among its threads, and the last bits depend on their number. The wider factor is
+    therefore put on the left.
+    """
+    return x.t() @ grad if x.size(1) >= grad.size(1) else (grad.t() @ x).t().contiguous()
+
+
+def _plain(x: Tensor, weight: Tensor, added: Tensor | None) -> Tensor:
+    return torch.mm(x, weight) if added is None else torch.addmm(added, x, weight)
+
+
+def _pooled(x: Tensor, weight: Tensor, added: Tensor | None) -> Tensor:
+    out = empty((x.size(0), weight.size(1)), x.dtype)
+    if added is None:
+        return torch.mm(x, weight, out=out)
+    return torch.addmm(added, x, weight, out=out)
+
+
+_linear = define(
+    "linear",
+    _plain,
+    fused=_pooled,
+    fake=lambda x, weight, added: x.new_empty(x.size(0), weight.size(1)),
+    takes={"x": real("N F"), "weight": real("F C"), "added": real("C | N C")},
+)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, weight, added = inputs
+    ctx.save_for_backward(x, weight)
+    ctx.added = 0 if added is None else added.dim()
+
+
+def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    x, weight = ctx.saved_tensors
+    return (
+        _linear(grad, weight.t(), None) if ctx.needs_input_grad[0] else None,
+        weight_gradient(x, grad) if ctx.needs_input_grad[1] else None,
+        (None, grad.sum(0), grad)[ctx.added],
+    )
+
+
+_linear.register_autograd(_autograd, setup_context=_setup_context)

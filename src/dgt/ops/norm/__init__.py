@@ -1,0 +1,60 @@
+"""Norms without learnable weights, as each of them is followed by a linear layer."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from dgt.ops.checks import check, real
+from dgt.ops.norm.operator import layer_norm
+from dgt.ops.norm.reference import EPS
+
+__all__ = ["NORMS", "BatchNorm", "LayerNorm"]
+
+
+class LayerNorm(nn.Module):
+    """Normalizes each row to mean 0 and variance 1."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.channels = channels
+
+    def forward(self, x: Tensor) -> Tensor:
+        check("LayerNorm", x=(x, real(f"N {self.channels}")))
+        return layer_norm(x)[0]
+
+    def extra_repr(self) -> str:
+        return f"{self.channels}"
+
+
+class BatchNorm(nn.Module):
+    """Normalizes each channel to mean 0 and variance 1 over the nodes; in evaluation mode, by the
+    running mean and variance. The result does not depend on the number of threads."""
+
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, channels: int, *, momentum: float = 0.1) -> None:
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("mean", torch.zeros(channels))
+        self.register_buffer("variance", torch.ones(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        mean, variance = self.mean, self.variance
+        takes = {"x": (x, real("N C")), "mean": (mean, real("C"))}
+        check("BatchNorm", **takes, variance=(variance, real("C")))
+        if self.training:
+            mean = x.sum(0) / x.size(0)
+            variance = (x - mean).square().sum(0) / x.size(0)
+            with torch.no_grad():
+                self.mean.lerp_(mean, self.momentum)
+                self.variance.lerp_(variance, self.momentum)
+        return (x - mean) * torch.rsqrt(variance + EPS)
+
+
+NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "layer": LayerNorm,
+    "batch": BatchNorm,
+    "none": lambda channels: nn.Identity(),
+}

@@ -1,0 +1,40 @@
+"""The fused product of a sparse and a dense matrix for the CPU, compiled by numba."""
+
+from typing import Any
+
+import torch
+from numba import njit
+from torch import Tensor
+
+from dgt.ops.define import FAST, arrays
+from dgt.ops.edges.loops import transpose
+from dgt.ops.memory import empty
+from dgt.system import threads
+
+
+def csr_matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Tensor:
+    out = empty((crow.numel() - 1, weight.size(1)), weight.dtype)
+    threads.run(_product, 1 + values.numel() // 8192, *arrays(crow, col, values, weight, out))
+    return out
+
+
+def csr_matmul_backward(
+    crow: Tensor, col: Tensor, values: Tensor, grad: Tensor, in_channels: int
+) -> Tensor:
+    # Sorted by columns, the product gathers instead of scattering.
+    start, row, edge = (torch.from_numpy(x) for x in transpose(*arrays(crow, col), in_channels))
+    return csr_matmul(start, row, values[edge], grad)
+
+
+@njit(**FAST)
+def _product(
+    thread: int, threads: int, crow: Any, col: Any, values: Any, weight: Any, out: Any
+) -> None:
+    N, C = out.shape
+    for i in range(thread * N // threads, (thread + 1) * N // threads):
+        for c in range(C):
+            out[i, c] = 0
+        for e in range(crow[i], crow[i + 1]):
+            j, value = col[e], values[e]
+            for c in range(C):
+                out[i, c] += value * weight[j, c]

@@ -1,0 +1,199 @@
+"""The file of a trained model: its weights, and facts about the training graph."""
+
+import json
+import logging
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from dgt import __version__
+from dgt.encodings.encoding import CarriesOver
+from dgt.errors import InputError
+from dgt.runs.identity import GraphIdentity, node_ids
+from dgt.storage.fingerprint import fingerprint
+from dgt.storage.tensors import read_tensors, write_tensors
+
+FORMAT = 1
+NODE_KEYS = "graph.node_keys"  # the tensor of a model file that is not a weight
+
+CARRY_OVER = (
+    "train a model on this graph, or train with an encoding that carries over, such as "
+    "--encoding none"
+)
+
+log = logging.getLogger("dgt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What a model stores about the graph that it was trained on."""
+
+    in_channels: int
+    """Number of features."""
+    class_names: list[str]
+    classes: list[int]
+    """Value of each class in the user's ``y``."""
+    feature_names: list[str] | None = None
+    anchors: list[int | str] | None = None
+    """Ids of the anchors, one per column of the Katz encoding."""
+    encoding_channels: int | None = None
+    """Number of columns of the positional encoding. None in older files: one per anchor."""
+    edges: str | None = None
+    """Fingerprint of the edges, if the model is not valid for every graph."""
+    num_nodes: int | None = None
+    """Number of nodes, if the model is not valid for every graph. None in older files."""
+    node_keys: Tensor | None = field(default=None, compare=False, repr=False)
+    """See :class:`~dgt.runs.identity.GraphIdentity`."""
+
+    @property
+    def graph(self) -> GraphIdentity | None:
+        """The training graph, if the model is not valid for every graph. None in older files."""
+        if self.edges is None or self.num_nodes is None:
+            return None
+        return GraphIdentity(self.num_nodes, self.edges, self.node_keys)
+
+    @property
+    def encoding_columns(self) -> int:
+        """Number of columns of the positional encoding, or 0 if there is none."""
+        if self.encoding_channels is None:
+            return len(self.anchors or [])
+        return self.encoding_channels
+
+    def require_same(self, other: "Facts", place: Path) -> None:
+        """Raises an error if these are not the facts of a run that is resumed."""
+        for name in ("in_channels", "class_names", "feature_names", "num_nodes", "edges"):
+            before, now = getattr(self, name), getattr(other, name)
+            if before is not None and before != now:
+                raise InputError(
+                    f"{place}: cannot resume: the graph is not the one that the run was started "
+                    f"with ({name} differs)"
+                )
+
+    def require_columns(self, data: Data, encoding: Tensor | None) -> None:
+        """Raises an error if the encoding of a graph has another number of columns."""
+        columns = 0 if encoding is None else encoding.size(1)
+        if columns != self.encoding_columns:
+            raise InputError(
+                f"{data.name}: its encoding has {columns} columns, but the model was trained with "
+                f"{self.encoding_columns}"
+            )
+
+    def require_features(self, data: Data) -> None:
+        """Raises an error if a graph has other features than the training graph."""
+        place, count = data.name, data.x.size(1)
+        if count != self.in_channels:
+            raise InputError(
+                f"{place}: has {count} features, but the model was trained with {self.in_channels}"
+            )
+        names = data.get("feature_names")
+        if self.feature_names is not None and names is not None and names != self.feature_names:
+            pairs = zip(names, self.feature_names, strict=True)
+            column, (got, expected) = next((i, p) for i, p in enumerate(pairs) if p[0] != p[1])
+            raise InputError(
+                f"{place}: feature {column} is {got!r}, but the model was trained with {expected!r}"
+            )
+
+    def require_graph(self, data: Data, carries_over: CarriesOver) -> None:
+        """Raises an error if the model's inputs have another meaning on this graph.
+
+        Files of version 0.1 hold less about the training graph. For them, a graph that cannot be
+        checked is accepted with a warning.
+
+        Args:
+            data: The graph.
+            carries_over: See :attr:`dgt.encodings.Encoding.carries_over`.
+        """
+        if carries_over == "always":
+            return
+        graph = self.graph
+        if graph is not None:
+            if carries_over == "edges" and not graph.is_same(data):
+                raise InputError(
+                    f"{data.name}: not the graph that the model was trained on (the same node ids "
+                    "in the same order, and the same edges), and the positional encoding of the "
+                    f"model is only valid for that graph; {CARRY_OVER}"
+                )
+            if carries_over == "anchors" and not graph.is_part_of(data):
+                raise InputError(
+                    f"{data.name}: does not contain the graph that the model was trained on (all "
+                    "of its node ids, and between them the same edges), and the Katz encoding of "
+                    f"the model is only valid for graphs that do; {CARRY_OVER}"
+                )
+        elif self.edges is None:
+            log.warning(
+                "%s: cannot be compared with the graph that the model was trained on, since the "
+                "model was saved by an older version of dgt; on another graph, its predictions are "
+                "wrong",
+                data.name,
+            )
+        elif fingerprint([data.edge_index]) != self.edges:
+            raise InputError(
+                f"{data.name}: not the graph that the model was trained on, and the positional "
+                f"encoding of the model is only valid for that graph; {CARRY_OVER}"
+            )
+
+    def labels(self, data: Data) -> Tensor:
+        """Returns the labels of a graph, renumbered to the classes of the model; -1: no label."""
+        known = {name: c for c, name in enumerate(self.class_names)}
+        for name in data.class_names:
+            if name not in known:
+                raise InputError(f"{data.name}: class {name!r} was not in the training graph")
+        renumber = torch.tensor([*(known[name] for name in data.class_names), -1])
+        return renumber[data.y]  # label -1 selects the last entry
+
+    def find_anchors(self, data: Data) -> Tensor | None:
+        """Finds the anchors in a graph.
+
+        Returns:
+            Node indices, int64, -1 for anchors that the graph lacks. Shape: ``(N',)``.
+        """
+        if self.anchors is None:
+            return None
+        # Whether ids are read as numbers or as text depends on the other ids in the file.
+        nodes = {str(name): node for node, name in enumerate(node_ids(data))}
+        found = torch.tensor([nodes.get(str(name), -1) for name in self.anchors])
+        if not bool((found >= 0).any()):
+            raise InputError(
+                f"{data.name}: shares no node id with the graph that the model was trained on, and "
+                f"the Katz encoding needs common nodes; {CARRY_OVER}"
+            )
+        return found
+
+
+def write_model(path: Path, weights: dict[str, Tensor], facts: Facts) -> None:
+    """Writes a model to a safetensors file, with the facts as metadata."""
+    stored = asdict(replace(facts, node_keys=None))
+    del stored["node_keys"]
+    metadata = {"format": FORMAT, "dgt_version": __version__, **stored}
+    tensors = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
+    if facts.node_keys is not None:
+        tensors[NODE_KEYS] = facts.node_keys
+    write_tensors(path, tensors, {"dgt": json.dumps(metadata)})
+
+
+def read_model(path: Path) -> tuple[dict[str, Tensor], Facts]:
+    """Reads a model that was written by :func:`write_model`."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file, expected a trained model")
+    tensors, metadata = read_tensors(path)
+    try:
+        facts = json.loads(metadata["dgt"])
+        version = facts.pop("format")
+        facts.pop("dgt_version")
+    except (KeyError, TypeError, AttributeError, json.JSONDecodeError):
+        raise InputError(f"{path}: a safetensors file, but not a model of dgt") from None
+    if version != FORMAT:
+        raise InputError(f"{path}: has format {version}, but this version of dgt reads {FORMAT}")
+    try:
+        found = Facts(**facts, node_keys=tensors.pop(NODE_KEYS, None))
+    except TypeError:
+        raise InputError(f"{path}: a safetensors file, but not a model of dgt") from None
+    for name, value in tensors.items():
+        if value.is_floating_point() and not bool(value.isfinite().all()):
+            raise InputError(
+                f"{path}: {name}: holds NaN or infinite weights; train the model again"
+            )
+    return tensors, found

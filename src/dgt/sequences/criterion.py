@@ -1,0 +1,74 @@
+"""The record of a sorting criterion, and the graph it sorts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+from torch_geometric.data import Data
+
+from dgt.config import SequenceConfig
+from dgt.data.matrices import adjacency, features
+from dgt.sequences.tie_order import OrderedGraph, order_nodes
+from dgt.storage.segments import Advance
+
+Sort = Callable[[range, Advance], tuple[np.ndarray, np.ndarray | None]]
+"""Returns the sequences of some base nodes, int32 ``(N, L)``, padded with -1, and the scores of
+their nodes, float32 ``(N, L)``, or None if there are no scores. The second argument is called with
+the number of base nodes processed since the last call."""
+
+
+class Graph:
+    """A graph to sort. What several criteria need is computed only once.
+
+    Args:
+        data: The graph.
+    """
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+        self.num_nodes: int = data.num_nodes
+
+    @cached_property
+    def adjacency(self) -> scipy.sparse.csr_array:
+        """Symmetric, without self-loops. Shape: ``(N, N)``."""
+        return adjacency(self.data.edge_index, self.num_nodes)
+
+    @cached_property
+    def ordered(self) -> OrderedGraph:
+        """The graph with its nodes renumbered in the order that breaks ties."""
+        return order_nodes(self.adjacency)
+
+    @cached_property
+    def x(self) -> np.ndarray | scipy.sparse.csr_array:
+        """The features. Shape: ``(N, F)``."""
+        return features(self.data)
+
+    def read(self, name: str) -> np.ndarray | scipy.sparse.csr_array:
+        """Returns an attribute of the data as an array."""
+        return self.x if name == "x" else np.asarray(self.data[name].cpu())
+
+
+def no_settings(settings: SequenceConfig) -> tuple[object, ...]:
+    """For criteria that depend on no settings besides the length and the spacing."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criterion:
+    """How a criterion sorts, and what its sequences depend on."""
+
+    begin: Callable[[Graph, SequenceConfig, Path | None], Sort]
+    """Called once per graph; returns the function that sorts. The path is a cache folder for
+    intermediate results, or None without a cache."""
+    settings: Callable[[SequenceConfig], tuple[object, ...]] = no_settings
+    """Returns the settings that the sequences depend on, besides the length and the spacing."""
+    reads: tuple[str, ...] = ("edge_index",)
+    """Attributes of the data that the sequences depend on."""
+    tuned: bool = False
+    """Whether ``dgt tune`` tries the criterion for models that take a single one."""
+    cached: bool = True
+    """Whether the sequences may be cached. If so, they must depend only on :attr:`settings`,
+    :attr:`reads`, the length and the spacing. Only criteria of the package are cached."""

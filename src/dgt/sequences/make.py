@@ -1,0 +1,129 @@
+"""Computes the sequences of all criteria or reads them from the cache."""
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache as once
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from dgt.config import CRITERIA, CriterionChoice, SequenceConfig
+from dgt.sequences.criterion import Criterion, Graph, Sort
+from dgt.sequences.spacing import space_by_score
+from dgt.storage import segments
+from dgt.storage.files import cache_folder
+from dgt.storage.fingerprint import fingerprint
+from dgt.storage.segments import Advance, CachedRows
+from dgt.system.progress import progress_bar
+
+FOLDER = "sequences"  # in the cache
+# From this number of bytes on, sequences are memory-mapped.
+MAPPED_BYTES = 2**26
+
+
+def make_sequences(
+    data: Data,
+    criteria: Sequence[CriterionChoice],
+    settings: SequenceConfig,
+    progress: bool = False,
+    cache: bool = False,
+) -> Tensor:
+    """Returns the sequences of a graph, as :func:`dgt.sequences.node_sequences` does.
+
+    Args:
+        data: The graph.
+        criteria: Names or functions.
+        settings: The other settings.
+        progress: Show a progress bar.
+        cache: Read the sequences from the cache, and write them to it.
+
+    Returns:
+        int32 ``(T, N, L)``.
+    """
+    shape = (len(criteria), data.num_nodes, settings.length)
+    folder = cache_folder() if cache else None
+    rows = sequence_rows(data, criteria, settings, folder)
+    if folder and all(one.name for one in rows):
+        mapped = mapped_sequences(rows, shape, folder, progress)
+        if mapped is not None:
+            return torch.from_numpy(mapped)
+    sequences = np.empty(shape, dtype=np.int32)
+    for t, one in enumerate(rows):
+        if folder and one.name:
+            parts = segments.through(one, folder, progress=progress)
+            sequences[t] = np.concatenate([part for (part,) in parts])
+        else:
+            with progress_bar(one.title, data.num_nodes, progress) as advance:
+                (sequences[t],) = one.make(0, data.num_nodes, advance)
+    return torch.from_numpy(sequences)
+
+
+def sequence_rows(
+    data: Data,
+    criteria: Sequence[CriterionChoice],
+    settings: SequenceConfig,
+    folder: Path | None = None,
+) -> list[CachedRows]:
+    """Describes how to compute the sequences of each criterion.
+
+    Args:
+        data: The graph.
+        criteria: Names or functions.
+        settings: The other settings.
+        folder: Folder of the cache.
+
+    Returns:
+        One entry per criterion. Its name is empty without a folder, or if the criterion cannot be
+        cached.
+    """
+    graph = Graph(data)
+
+    def rows(choice: CriterionChoice) -> CachedRows:
+        record, title = CRITERIA.record(choice), CRITERIA.name(choice)
+        name = ""
+        # Registered code may change under the same name, which the cache could not notice.
+        if folder is not None and record.cached and title in CRITERIA.built_in:
+            name = f"{FOLDER}/{_fingerprint(title, record, graph, settings)}"
+
+        @once
+        def sort() -> Sort:
+            return record.begin(graph, settings, folder / name if folder and name else None)
+
+        def make(start: int, stop: int, advance: Advance) -> list[np.ndarray]:
+            sequences, scores = sort()(range(start, stop), advance)
+            if settings.spacing == "score" and scores is not None:
+                sequences = space_by_score(sequences, scores)
+            return [sequences]
+
+        return CachedRows(name, f"Sorting nodes by {title}", data.num_nodes, make)
+
+    return [rows(criterion) for criterion in criteria]
+
+
+def _fingerprint(name: str, record: Criterion, graph: Graph, settings: SequenceConfig) -> str:
+    """Hashes everything that the sequences of a criterion depend on."""
+    facts = (name, settings.spacing, graph.num_nodes, settings.length, *record.settings(settings))
+    return fingerprint([graph.read(attribute) for attribute in record.reads], facts)
+
+
+def mapped_sequences(
+    rows: Sequence[CachedRows], shape: tuple[int, ...], folder: Path, progress: bool = False
+) -> np.ndarray | None:
+    """Memory-maps one file with the sequences of several criteria. Missing segments are computed.
+
+    Returns:
+        int32 ``(T, N, L)``; None if the sequences are small or the file cannot be written.
+    """
+    if 4 * math.prod(shape) < MAPPED_BYTES:
+        return None
+    name = fingerprint([], tuple(one.name for one in rows))
+
+    def parts() -> Iterator[np.ndarray]:
+        for one in rows:
+            for (part,) in segments.through(one, folder, progress=progress):
+                yield part
+
+    return segments.mapped(folder / FOLDER / f"{name}.npy", shape, np.int32, parts)

@@ -1,0 +1,54 @@
+"""Writes and reads safetensors files that carry a digest of their content."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as serialize
+from torch import Tensor
+
+from dgt.errors import InputError
+from dgt.storage.files import write_bytes
+
+# The name of a tensor, since safetensors writes several entries of metadata in a random order, and
+# equal models must have equal files.
+DIGEST = "digest"
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    """Writes a safetensors file atomically, with a digest of the tensors and the metadata.
+
+    ``safetensors.torch.save_file`` is not used because it may leave a temporary file after a crash.
+    """
+    digest = torch.frombuffer(bytearray(_digest(tensors, metadata)), dtype=torch.uint8)
+    write_bytes(path, serialize({**tensors, DIGEST: digest}, metadata))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Reads a safetensors file and checks its digest. Files of version 0.1 have none.
+
+    Returns:
+        The tensors and the metadata.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    # Damaged headers also raise errors of other kinds, for instance for an unknown dtype.
+    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
+        raise InputError(f"{path}: truncated, or not a safetensors file: {error}") from None
+    expected = tensors.pop(DIGEST, None)
+    if expected is not None and expected.tolist() != list(_digest(tensors, metadata)):
+        raise InputError(f"{path}: damaged: its content does not match its digest")
+    return tensors, metadata
+
+
+def _digest(tensors: dict[str, Tensor], metadata: dict[str, str]) -> bytes:
+    """Hashes the metadata and the names, types, shapes and bits of the tensors."""
+    digest = hashlib.blake2b(json.dumps(metadata, sort_keys=True).encode(), digest_size=32)
+    for name, value in sorted(tensors.items()):
+        digest.update(json.dumps([name, str(value.dtype), list(value.shape)]).encode())
+        digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.digest()

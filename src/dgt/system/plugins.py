@@ -1,0 +1,54 @@
+"""Imports the user's own modules, which may register criteria, encodings, models or metrics."""
+
+import contextlib
+import importlib
+import os
+import sys
+import traceback
+
+from dgt.errors import InputError
+
+_loaded: dict[str, None] = {}  # used as an ordered set
+
+
+def load(module: str) -> None:
+    """Imports a module of the user, with the current folder on the path.
+
+    Args:
+        module: Dotted name of the module.
+    """
+    if module.endswith(".py") or not all(part.isidentifier() for part in module.split(".")):
+        name = module.removesuffix(".py").strip("./").replace("/", ".")
+        raise InputError(f"--import: got {module!r}, expected a module name such as {name!r}")
+    if (folder := os.getcwd()) not in sys.path:
+        sys.path.insert(0, folder)
+    importlib.invalidate_caches()  # the file may be newer than the cached listing of its folder
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # stdout is for results
+            importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise _failure(module, error) from None
+        raise InputError(
+            f"--import: no module {module!r} in the current folder or the installed packages"
+        ) from None
+    except (Exception, SystemExit) as error:
+        raise _failure(module, error) from None
+    _loaded[module] = None
+
+
+def loaded() -> tuple[str, ...]:
+    """Returns the modules imported so far; worker processes import them as well."""
+    return tuple(_loaded)
+
+
+def _failure(module: str, error: BaseException) -> InputError:
+    """Returns one line with the cause and with the line of the user's module that leads to it."""
+    if isinstance(error, SyntaxError):
+        place = f"{error.filename}, line {error.lineno}"
+    else:
+        frames = traceback.extract_tb(error.__traceback__)[1:]
+        own = [f for f in frames if "importlib" not in f.filename]
+        place = f"{own[0].filename}, line {own[0].lineno}" if own else module
+    cause = " ".join(f"{type(error).__name__}: {error}".split())
+    return InputError(f"--import: module {module!r} failed at {place}: {cause}")

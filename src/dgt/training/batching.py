@@ -1,0 +1,150 @@
+"""What a training step works on: the whole graph, chunks of it, or batches of nodes.
+
+Each class only calls the model and does not depend on its architecture. Training with several
+processes is in :mod:`dgt.training.ranks`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dgt.nn.model import Level
+from dgt.nn.rows import Chunks, using
+from dgt.ops.sparse import Rows, gather_rows
+from dgt.storage.fingerprint import fingerprint
+
+Forward = Callable[..., Tensor]
+"""A model, or a function with the same keyword arguments."""
+
+
+class Whole:
+    """All nodes at once.
+
+    Args:
+        inputs: The model's keyword arguments, except for ``nodes``.
+    """
+
+    def __init__(self, inputs: Mapping[str, Any]) -> None:
+        self.given = inputs
+
+    def batches(self, nodes: Tensor) -> Iterable[Tensor]:
+        """Returns the training nodes of each step of an epoch."""
+        return (nodes,)
+
+    def pieces(self, nodes: Tensor) -> Iterable[Tensor]:
+        """Splits nodes into groups that are evaluated at once."""
+        return (nodes,)
+
+    def logits(self, model: Forward, nodes: Tensor | None = None) -> Tensor:
+        """Returns the logits of the nodes (default: all) that belong to this process."""
+        return model(**self.given, nodes=nodes)
+
+    def predict(self, model: Forward) -> Tensor:
+        """Returns the logits of all nodes, on every process."""
+        return self.logits(model)
+
+    def own(self, nodes: Tensor) -> Tensor:
+        """Returns the nodes that belong to this process."""
+        return nodes
+
+    def all_of(self, rows: Tensor, nodes: Tensor) -> Tensor:
+        """Collects the rows of all ``nodes``; ``rows`` are those of this process's own nodes."""
+        return rows
+
+    def add_up(self, tensors: Iterable[Tensor]) -> None:
+        """Sums each tensor over all processes, in place."""
+
+    def identity(self) -> str:
+        """Returns a fingerprint of the inputs."""
+        return fingerprint(self.given.values())
+
+
+class Chunked(Whole):
+    """All nodes in one step, processed in chunks.
+
+    Args:
+        inputs: The model's keyword arguments, except for ``nodes``.
+        size: Nodes per chunk.
+    """
+
+    def __init__(self, inputs: Mapping[str, Any], size: int) -> None:
+        super().__init__(inputs)
+        self.size = size
+
+    def logits(self, model: Forward, nodes: Tensor | None = None) -> Tensor:
+        with using(Chunks(self.size)):
+            return model(**by_rows(self.given), nodes=nodes)
+
+
+class Batched(Whole):
+    """A few nodes per step, with exactly the nodes that they can reach in each block.
+
+    Args:
+        inputs: The model's keyword arguments, except for ``nodes``.
+        size: Nodes per batch.
+        blocks: The model's number of blocks.
+    """
+
+    def __init__(self, inputs: Mapping[str, Any], size: int, blocks: int) -> None:
+        super().__init__(inputs)
+        self.size = size
+        self.blocks = blocks
+
+    def batches(self, nodes: Tensor) -> Iterable[Tensor]:
+        return nodes[torch.randperm(len(nodes)).to(nodes.device)].split(self.size)
+
+    def pieces(self, nodes: Tensor) -> Iterable[Tensor]:
+        return nodes.split(self.size)
+
+    def logits(self, model: Forward, nodes: Tensor | None = None) -> Tensor:
+        return model(**self.inputs(self._all() if nodes is None else nodes))
+
+    def predict(self, model: Forward) -> Tensor:
+        return torch.cat([self.logits(model, piece) for piece in self.pieces(self._all())])
+
+    def inputs(self, nodes: Tensor) -> dict[str, Any]:
+        """Returns the model's arguments for some nodes: the rows of all nodes they can reach."""
+        x, sequences, encoding = (self.given[name] for name in ("x", "sequences", "encoding"))
+        levels: list[Level] = []
+        for _ in range(self.blocks):
+            nodes, level = reach(sequences, nodes)
+            levels.insert(0, level)
+        return {
+            "x": gather_rows(x, nodes),
+            "sequences": levels,
+            "encoding": None if encoding is None else gather_rows(encoding, nodes),
+        }
+
+    def _all(self) -> Tensor:
+        sequences = self.given["sequences"]
+        return torch.arange(sequences.size(1), device=sequences.device)
+
+
+def by_rows(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Wraps the matrices among the inputs, so that the model reads a few rows at a time."""
+    matrices = {name: inputs[name] for name in ("x", "encoding")}
+    return {**inputs, **{n: Rows(m) if isinstance(m, Tensor) else m for n, m in matrices.items()}}
+
+
+def reach(sequences: Tensor, nodes: Tensor) -> tuple[Tensor, Level]:
+    """Finds all nodes in the sequences of some nodes.
+
+    Args:
+        sequences: Node indices, int32, padded with -1. Shape: ``(T, N, L)``.
+        nodes: The query nodes, int64.
+
+    Returns:
+        The nodes found, in ascending order, and the sequences as indices into them.
+    """
+    N, device = sequences.size(1), sequences.device
+    read = sequences[:, nodes]
+    seen = torch.zeros(N + 1, dtype=torch.bool, device=device)
+    seen[read.flatten()] = True  # padding sets the last entry
+    seen[nodes] = True
+    seen[N] = False
+    found = seen.nonzero().squeeze(1)
+    position = torch.full((N + 1,), -1, dtype=torch.int32, device=device)
+    position[found] = torch.arange(len(found), dtype=torch.int32, device=device)
+    return found, Level(position[read], position[nodes].long())

@@ -1,0 +1,232 @@
+"""The training loop: Adam with early stopping on validation nodes."""
+
+import contextlib
+import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dgt.config import TrainConfig
+from dgt.errors import InputError
+from dgt.ops.memory import POOL
+from dgt.runs.folder import Row, RunFolder
+from dgt.storage.fingerprint import fingerprint
+from dgt.system.devices import seeded, supports_fused_adam
+from dgt.system.progress import live_bar
+from dgt.training import checkpoint, distributed
+from dgt.training.batching import Whole
+from dgt.training.steps import evaluate, joined, step
+from dgt.training.task import Task
+
+# Bounds the work that an interrupted run loses; results do not depend on it.
+CHECKPOINT_SECONDS = 5.0
+LINE_EPOCHS = 100
+
+
+@dataclass(frozen=True)
+class History:
+    """History of training."""
+
+    epochs: list[Row]
+    """Per epoch: epoch, train_loss, train_METRIC, val_loss and val_METRIC. Those of the training
+    nodes are computed in the training step, with dropout."""
+    best_epoch: int
+    seconds: float
+
+
+def fit(
+    model: nn.Module,
+    steps: Whole,
+    task: Task,
+    y: Tensor,
+    train_mask: Tensor,
+    val_mask: Tensor,
+    config: TrainConfig,
+    *,
+    folder: RunFolder | None = None,
+    resume: bool = False,
+    progress: bool = False,
+) -> History:
+    """Trains a model and loads the weights of the best epoch.
+
+    The best epoch has the best value of the task's metric on validation nodes; ties are broken by
+    the validation loss. Training stops after ``config.patience`` epochs without improvement. The
+    same seed gives the same weights, bit for bit, on the same machine and device, for any number of
+    threads.
+
+    Args:
+        model: Any module whose ``model(**inputs, nodes=nodes)`` returns the logits of these nodes,
+            of shape ``(nodes, task.out_channels)``. Training runs on its device.
+        steps: What a step works on, with the model's inputs, see :mod:`dgt.training.batching`.
+        task: Defines the loss and the metric.
+        y: The label of each node. Shape: ``(N,)``.
+        train_mask: The nodes that the loss is computed on.
+        val_mask: The nodes that select the best epoch.
+        config: The settings.
+        folder: Folder for the log of epochs and for checkpoints, which are saved every few seconds.
+        resume: Continue from the checkpoint in ``folder``, if there is one. The result is the same
+            as that of uninterrupted training.
+        progress: Show the metric on stderr.
+    """
+    device = next(model.parameters()).device
+    train, val = (mask.nonzero().squeeze(1).to(device) for mask in (train_mask, val_mask))
+    labels = y.to(device)
+    optimizer = torch.optim.Adam(
+        parameter_groups(model, config), lr=config.lr, fused=supports_fused_adam(device)
+    )
+    identity = ""
+    if folder is not None:
+        identity = steps.identity() + fingerprint([y, train_mask, val_mask])
+    at = checkpoint.Progress(identity)
+    best: dict[str, Tensor] = {}
+    average = {name: value.clone() for name, value in model.state_dict().items()}
+    metric = task.metrics[task.metric]
+
+    with seeded(config.seed, device):
+        if resume and (saved_state := distributed.by_first(lambda: _saved(folder, identity))):
+            at, tensors = saved_state
+            average, best = checkpoint.restore(tensors, model, optimizer)
+        started = saved = time.monotonic()
+        before = at.seconds
+        with (
+            _log(folder, at.rows) as log,
+            live_bar("epochs", config.epochs, shown=progress) as show,
+        ):
+            for epoch in range(len(at.rows) + 1, config.epochs + 1):
+                if epoch > at.best_epoch + config.patience:
+                    break
+                train_loss, train_value = _epoch(model, optimizer, steps, task, train, labels)
+                _update_average(average, model, config.average, epoch)
+                val_loss, val_value = _validate(model, average, steps, task, val, labels)
+                train_loss, val_loss = _summed(steps, [train_loss, val_loss])
+                row: Row = {
+                    "epoch": epoch,
+                    "train_loss": train_loss,
+                    f"train_{task.metric}": train_value,
+                    "val_loss": val_loss,
+                    f"val_{task.metric}": val_value,
+                }
+                _require_finite(row, config)
+                at.rows.append(row)
+                log(row)
+                at.seconds = before + time.monotonic() - started
+                value = val_value if metric.larger_is_better else -val_value
+                least = at.best_value if metric.larger_is_better else -at.best_value
+                if not best or (value, -val_loss) > (least, -at.best_loss):
+                    at.best_epoch, at.best_value, at.best_loss = epoch, val_value, val_loss
+                    best = {name: weight.clone() for name, weight in average.items()}
+                values = (train_value, val_value, at.best_value)
+                status = "train {}  val {}  best val {}".format(
+                    *(metric.text(each, digits=1) for each in values)
+                )
+                show(epoch, status, None if epoch % LINE_EPOCHS else f"epoch {epoch}: {status}")
+                if folder is not None and time.monotonic() - saved >= CHECKPOINT_SECONDS:
+                    checkpoint.save(folder.checkpoint, at, model, average, best, optimizer)
+                    saved = time.monotonic()
+
+    POOL.clear()
+    model.load_state_dict(best)
+    model.eval()
+    return History(at.rows, at.best_epoch, at.seconds)
+
+
+def _epoch(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    steps: Whole,
+    task: Task,
+    nodes: Tensor,
+    y: Tensor,
+) -> tuple[float, float]:
+    """Runs all steps of an epoch; returns this process's share of the mean loss, and the metric."""
+    model.train()
+    total = 0.0
+    found, order = [], []
+    for batch in steps.batches(nodes):
+        optimizer.zero_grad()
+        loss, logits = step(model, steps, task, batch, y)
+        optimizer.step()
+        total += (loss * (len(batch) / len(nodes))).item()
+        found.append(steps.all_of(logits, batch))
+        order.append(batch)
+    return total, _value(task, joined(found), y[joined(order)])
+
+
+def _validate(
+    model: nn.Module,
+    weights: dict[str, Tensor],
+    steps: Whole,
+    task: Task,
+    nodes: Tensor,
+    y: Tensor,
+) -> tuple[float, float]:
+    """Returns this process's share of the mean loss, and the metric, with averaged weights."""
+    loss, logits = evaluate(model, weights, steps, task, nodes, y)
+    return loss, _value(task, logits, y[nodes])
+
+
+def _value(task: Task, logits: Tensor, y: Tensor) -> float:
+    return task.measure(logits, y, [task.metric])[task.metric]
+
+
+def _summed(steps: Whole, values: list[float]) -> list[float]:
+    """Returns the values summed over all processes."""
+    sums = torch.tensor(values, dtype=torch.float64)
+    steps.add_up([sums])
+    return sums.tolist()
+
+
+def _update_average(average: dict[str, Tensor], model: nn.Module, kept: float, epoch: int) -> None:
+    # In the first epochs, the average forgets the initial weights faster.
+    kept = min(kept, epoch / (epoch + 10))
+    for name, value in model.state_dict().items():
+        mixed = average[name].lerp(value, 1 - kept) if value.is_floating_point() else value
+        average[name].copy_(mixed)
+
+
+def _require_finite(row: Row, config: TrainConfig) -> None:
+    if not math.isfinite(row["train_loss"] + row["val_loss"]):
+        raise InputError(
+            f"epoch {row['epoch']}: the loss is no longer finite; try an lr below {config.lr:g}"
+        )
+
+
+def parameter_groups(model: nn.Module, config: TrainConfig) -> list[dict[str, Any]]:
+    """Returns the parameter groups of the optimizer, with a weight decay each.
+
+    ``model.parameter_groups()``, if the model has it, returns parameters by the name of their
+    setting. Otherwise, ``weight_decay`` applies to all parameters.
+    """
+    ask: Callable[[], dict[str, list[nn.Parameter]]] | None
+    ask = getattr(model, "parameter_groups", None)
+    groups = {"weight_decay": list(model.parameters())} if ask is None else ask()
+    given = {id(weight) for weights in groups.values() for weight in weights}
+    if given != {id(weight) for weight in model.parameters()}:
+        raise ValueError(f"{type(model).__name__}.parameter_groups leaves out some parameters")
+    return [
+        {"params": weights, "weight_decay": getattr(config, name)}
+        for name, weights in groups.items()
+        if weights
+    ]
+
+
+def _saved(
+    folder: RunFolder | None, identity: str
+) -> tuple[checkpoint.Progress, dict[str, Tensor]] | None:
+    """Reads the last checkpoint, if there is one."""
+    if folder is None or not folder.checkpoint.is_file():
+        return None
+    return checkpoint.read(folder.checkpoint, identity)
+
+
+def _log(
+    folder: RunFolder | None, rows: list[Row]
+) -> AbstractContextManager[Callable[[Row], None]]:
+    if folder is None:
+        return contextlib.nullcontext(lambda row: None)
+    return folder.epochs_log(rows)

@@ -1,0 +1,94 @@
+"""What a model is trained on: a graph with one split, and the inputs of the model."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from dgt.config import Config
+from dgt.data.files import normalize
+from dgt.data.splits import choose
+from dgt.encodings import choose_anchors
+from dgt.models import require_memory
+from dgt.prepare import carries_over, prepare
+from dgt.runs.identity import GraphIdentity, node_ids
+from dgt.runs.modelfile import Facts
+from dgt.system.machine import trim
+from dgt.training import budget, distributed
+from dgt.training.batching import Chunked, Whole
+from dgt.training.ranks import Ranks
+from dgt.training.steps import steps_for
+
+
+@dataclass
+class Problem:
+    """A validated graph with one split."""
+
+    config: Config
+    data: Data
+    splits: str
+    """Kind of split: given, published or random."""
+    split: int | None
+    """Index of the published split, or seed of the random split."""
+    anchors: Tensor | None
+    facts: Facts
+    """What a model stores about the graph."""
+
+    @classmethod
+    def of(cls, data: Data, config: Config) -> "Problem":
+        """Checks the graph and the settings, and chooses the split."""
+        distributed.require_possible(config)
+        named = isinstance(data, Data) and data.get("class_names") is not None
+        data = normalize(data)
+        masks = data.get("train_mask")
+        index = config.train.split_index
+        data, splits = choose(data, config.train.splits, index)
+        require_memory(config, data.num_nodes)
+        anchors = None
+        if carries_over(config) == "anchors":
+            anchors = choose_anchors(data.edge_index, data.num_nodes, config.encoding.anchors)
+        names, ids = data.class_names, node_ids(data)
+        graph = None if carries_over(config) == "always" else GraphIdentity.of(data)
+        facts = Facts(
+            in_channels=data.x.size(1),
+            class_names=names,
+            classes=list(range(len(names))) if named else [int(name) for name in names],
+            feature_names=data.get("feature_names"),
+            anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
+            edges=None if graph is None else graph.edges,
+            num_nodes=None if graph is None else graph.num_nodes,
+            node_keys=None if graph is None else graph.keys,
+        )
+        split = {"given": None, "random": index}.get(splits)
+        if splits == "published":
+            split = index % masks.size(1)
+        return cls(config, data, splits, split, anchors, facts)
+
+    def prepare(self, device: torch.device, progress: bool = False) -> Whole:
+        """Prepares the inputs of the model, and frees memory that training does not need.
+
+        Adds the number of columns of the encoding to :attr:`facts`.
+
+        Args:
+            device: Device of the inputs.
+            progress: Show progress on stderr.
+        """
+        data = self.data
+        inputs = distributed.first_of_machine_first(
+            lambda: prepare(data, self.config, self.anchors, progress=progress)
+        )
+        encoding = inputs.get("encoding")
+        columns = 0 if encoding is None else encoding.size(1)
+        self.facts = replace(self.facts, encoding_channels=columns)
+        if self.config.record.batching and device.type == "cpu" and distributed.rank() == 0:
+            queries, classes = int(data.train_mask.sum()), len(data.class_names)
+            budget.warn(self.config, inputs, queries, classes, distributed.size())
+        steps = steps_for(self.config, inputs, device)
+        if distributed.size() > 1:
+            steps = Ranks(steps.given, self.config.train.chunk_size)
+            # From now on, a process only needs its own rows.
+            data.num_nodes, data.x, data.edge_index = data.num_nodes, None, None
+        del inputs, encoding
+        trim(from_now_on=isinstance(steps, Chunked | Ranks))
+        return steps

@@ -1,0 +1,106 @@
+"""A training step with several processes, each of which owns a range of the nodes."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from dgt.errors import InputError
+from dgt.nn.rows import Chunks, using
+from dgt.ops.sparse import Rows, take_rows
+from dgt.training.batching import Forward, Whole
+from dgt.training.distributed import by_first, rank, size
+
+# Default number of nodes per chunk. Attention then takes a small part of the memory.
+CHUNK = 16_384
+
+# PyTorch 2.13 renamed both functions.
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+_reduce_scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+
+
+class Ranks(Whole):
+    """The nodes of one process among several, with its own rows of all inputs.
+
+    In each block, the processes exchange the values of their nodes, one criterion at a time.
+
+    Args:
+        inputs: The model's keyword arguments for the whole graph, except for ``nodes``.
+        chunk: Nodes per chunk.
+    """
+
+    def __init__(self, inputs: Mapping[str, Any], chunk: int | None = None) -> None:
+        self._identity = by_first(Whole(inputs).identity)
+        N = inputs["sequences"].size(1)
+        self.nodes = N
+        self.share = -(-N // size())
+        self.start, self.stop = rank() * self.share, min(N, (rank() + 1) * self.share)
+        if (size() - 1) * self.share >= N:
+            raise InputError(f"{size()} processes are too many for a graph with {N} nodes")
+        rows = {
+            name: None if inputs[name] is None else _copy(inputs[name], self.start, self.stop)
+            for name in ("x", "encoding")
+        }
+        sequences = inputs["sequences"][:, self.start : self.stop].clone()
+        super().__init__({**rows, "sequences": sequences})
+        self.chunk = chunk or CHUNK
+
+    def logits(self, model: Forward, nodes: Tensor | None = None) -> Tensor:
+        before = self.start if nodes is None else int((nodes < self.start).sum())
+        own = None if nodes is None else self.own(nodes) - self.start
+        with using(Chunks(self.chunk, self, first=self.start, before=before)):
+            return model(**self.given, nodes=own)
+
+    def predict(self, model: Forward) -> Tensor:
+        return self.gather(self.logits(model))[: self.nodes]
+
+    def own(self, nodes: Tensor) -> Tensor:
+        return nodes[(nodes >= self.start) & (nodes < self.stop)]
+
+    def all_of(self, rows: Tensor, nodes: Tensor) -> Tensor:
+        owner = nodes // self.share
+        counts = owner.bincount(minlength=size())
+        most = int(counts.max())
+        everything = self._gather(rows, most)
+        # The rows of each process are in the order of ``nodes``.
+        order = owner.argsort(stable=True)
+        before = (counts.cumsum(0) - counts)[owner[order]]
+        index = torch.empty_like(nodes)
+        index[order] = owner[order] * most + torch.arange(len(nodes), device=nodes.device) - before
+        return everything[index]
+
+    def add_up(self, tensors: Iterable[Tensor]) -> None:
+        tensors = list(tensors)
+        flat = torch.cat([t.flatten() for t in tensors])
+        dist.all_reduce(flat)
+        for tensor, total in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
+            tensor.copy_(total.view_as(tensor))
+
+    def identity(self) -> str:
+        return self._identity
+
+    def gather(self, own: Tensor) -> Tensor:
+        """Collects the rows of all nodes, followed by padding."""
+        return self._gather(own, self.share)
+
+    def sum_own(self, rows: Tensor) -> Tensor:
+        """Returns the rows of this process's own nodes, summed over all processes."""
+        own = rows.new_empty(self.share, rows.size(1))
+        _reduce_scatter(own, rows.contiguous())
+        return own[: self.stop - self.start]
+
+    def _gather(self, rows: Tensor, count: int) -> Tensor:
+        """Concatenates the rows of all processes, each padded to ``count`` rows."""
+        everything = rows.new_empty(size() * count, rows.size(1))
+        if len(rows) < count:
+            rows = torch.cat([rows, rows.new_zeros(count - len(rows), rows.size(1))])
+        _all_gather(everything, rows.contiguous())
+        return everything
+
+
+def _copy(x: Tensor, start: int, stop: int) -> Rows:
+    """Copies rows, so that the whole matrix can be freed."""
+    rows = take_rows(x, start, stop)
+    return rows._replace(matrix=rows.matrix.clone())

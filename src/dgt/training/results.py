@@ -1,0 +1,136 @@
+"""The content of ``metrics.json``, for one run and for several."""
+
+import logging
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+import torch
+import torch_geometric
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+import dgt
+from dgt.data.splits import PARTS
+from dgt.evaluate import summarize
+from dgt.training import distributed
+from dgt.training.loop import History
+from dgt.training.problem import Problem
+from dgt.training.task import Task
+
+log = logging.getLogger("dgt.classes")
+SHOWN = 10  # classes in a warning
+
+# Always at the top level of metrics.json, even if another metric selects the best epoch.
+ALWAYS = "accuracy"
+
+
+def of_run(
+    problem: Problem,
+    task: Task,
+    model: nn.Module,
+    history: History,
+    logits: Tensor,
+    graph: str | None = None,
+) -> dict[str, Any]:
+    """Returns the metrics of one run.
+
+    Args:
+        problem: What the model was trained on.
+        task: Defines the metrics.
+        model: The trained model.
+        history: History of training.
+        logits: The logits of all nodes. Shape: ``(N, C)``.
+        graph: Name or path of the graph (default: ``data.name``).
+    """
+    config, data = problem.config, problem.data
+    masks = {part: data[f"{part}_mask"] for part in PARTS}
+    measured = {part: task.measure(logits[m], data.y[m]) for part, m in masks.items()}
+    return {
+        "graph": graph or data.name,
+        "model": config.model.model,
+        "metric": task.metric,
+        **{f"{p}_{n}": measured[p][n] for n in _named(task.metric) for p in PARTS},
+        **measured,
+        "best_epoch": history.best_epoch,
+        "epochs": len(history.epochs),
+        "seconds": history.seconds,
+        "seed": config.train.seed,
+        "splits": problem.splits,
+        "split": problem.split,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "device": str(next(model.parameters()).device),
+        "versions": {
+            "dgt": dgt.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "torch_geometric": torch_geometric.__version__,
+            "numpy": numpy.__version__,
+        },
+    }
+
+
+def of_runs(metrics: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns means over several runs, with standard deviations and 95% confidence intervals."""
+    first = metrics[0]
+    summary = {name: first[name] for name in ("graph", "model", "metric")}
+    nested: dict[str, Any] = {}
+    for part in PARTS:
+        over = {name: summarize([m[part][name] for m in metrics]) for name in first[part]}
+        for suffix, number in (("", "mean"), ("_std", "std"), ("_ci95", "ci95")):
+            values = {name: each[number] for name, each in over.items()}
+            nested[f"{part}{suffix}"] = values
+            summary |= {f"{part}_{n}{suffix}": values[n] for n in _named(first["metric"])}
+    shared = ("graph", "model", "metric", "splits", "parameters", "device", "versions")
+    return {
+        **summary,
+        **nested,
+        "best_epoch": summarize([m["best_epoch"] for m in metrics])["mean"],
+        "epochs": sum(m["epochs"] for m in metrics),
+        "seconds": sum(m["seconds"] for m in metrics),
+        "seed": first["seed"],
+        **{name: first[name] for name in ("splits", "parameters", "device", "versions")},
+        "runs": [{k: v for k, v in m.items() if k not in shared} for m in metrics],
+    }
+
+
+def _named(metric: str) -> list[str]:
+    """Returns the metrics that are also at the top level, as ``val_METRIC``."""
+    return list(dict.fromkeys([ALWAYS, metric]))
+
+
+def warn_unpredicted(predictions: Tensor, data: Data) -> None:
+    """Warns, on rank 0, of classes with labeled nodes that are not predicted for any node.
+
+    Args:
+        predictions: Class of each node. Shape: ``(N,)``.
+        data: The training graph.
+    """
+    class_names = data.class_names
+    labeled = data.y[data.y >= 0].bincount(minlength=len(class_names))
+    predicted = predictions.bincount(minlength=len(class_names))
+    never = ((labeled > 0) & (predicted == 0)).nonzero().squeeze(1).tolist()
+    if not never or distributed.rank() > 0:
+        return
+    shown = [f"{class_names[c]!r} ({int(labeled[c])} labeled nodes)" for c in never[:SHOWN]]
+    more = [f"{len(never) - SHOWN} more"] if len(never) > SHOWN else []
+    log.warning(
+        "the model never predicts %d of %d classes: %s; try other settings, such as a lower "
+        "dropout, or select by --metric balanced-accuracy",
+        len(never),
+        len(class_names),
+        ", ".join(shown + more),
+    )
+
+
+@contextmanager
+def without_class_warnings() -> Iterator[None]:
+    """Silences :func:`warn_unpredicted`, for searches that also try unsuitable settings."""
+    before = log.disabled
+    log.disabled = True
+    try:
+        yield
+    finally:
+        log.disabled = before

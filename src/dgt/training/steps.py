@@ -1,0 +1,96 @@
+"""One training step and one evaluation.
+
+Nothing in a training step depends on the values of tensors, so it also runs on the ``meta`` device,
+which only computes shapes.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from dgt.config import Config
+from dgt.training.batching import Batched, Chunked, Whole
+from dgt.training.task import Task
+
+
+def steps_for(config: Config, inputs: Mapping[str, Any], device: torch.device) -> Whole:
+    """Chooses what a step works on: the whole graph, chunks of it, or batches of nodes.
+
+    Args:
+        config: The settings.
+        inputs: The model's keyword arguments, except for ``nodes``.
+        device: Device that the inputs are moved to.
+    """
+    inputs = {name: None if x is None else x.to(device) for name, x in inputs.items()}
+    if config.train.batch_size is not None:
+        return Batched(inputs, config.train.batch_size, config.model.blocks)
+    if config.train.chunk_size is not None:
+        return Chunked(inputs, config.train.chunk_size)
+    return Whole(inputs)
+
+
+def step(
+    model: nn.Module, steps: Whole, task: Task, nodes: Tensor, y: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Runs a forward and a backward pass.
+
+    Args:
+        model: The model. Its parameters receive gradients.
+        steps: What the step works on.
+        task: Defines the loss.
+        nodes: The nodes of the step, int64.
+        y: The labels of all nodes. Shape: ``(N,)``.
+
+    Returns:
+        This process's share of the mean loss, and the logits of its own nodes.
+    """
+    logits = steps.logits(model, nodes)
+    loss = task.loss(logits, y[steps.own(nodes)]) / len(nodes)
+    loss.backward()
+    steps.add_up(w.grad for w in model.parameters() if w.grad is not None)
+    return loss.detach(), logits.detach()
+
+
+@torch.no_grad()
+def evaluate(
+    model: nn.Module,
+    weights: dict[str, Tensor],
+    steps: Whole,
+    task: Task,
+    nodes: Tensor,
+    y: Tensor,
+) -> tuple[float, Tensor]:
+    """Evaluates a model with other weights than its own.
+
+    Args:
+        model: The model.
+        weights: The weights to use, by name.
+        steps: What the evaluation works on.
+        task: Defines the loss.
+        nodes: The nodes to evaluate, int64.
+        y: The labels of all nodes. Shape: ``(N,)``.
+
+    Returns:
+        This process's share of the mean loss, and the logits of all ``nodes``.
+    """
+    model.eval()
+
+    def averaged(**inputs: Any) -> Tensor:
+        return functional_call(model, weights, kwargs=inputs)
+
+    total = 0.0
+    found = []
+    for piece in steps.pieces(nodes):
+        own = steps.logits(averaged, piece)
+        loss = task.loss(own, y[steps.own(piece)]) / len(piece)
+        total += (loss * (len(piece) / len(nodes))).item()
+        found.append(steps.all_of(own, piece))
+    return total, joined(found)
+
+
+def joined(pieces: list[Tensor]) -> Tensor:
+    """Concatenates tensors; a single one is not copied."""
+    return pieces[0] if len(pieces) == 1 else torch.cat(pieces)

@@ -1,0 +1,121 @@
+"""How flags, files and defaults are combined into settings."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dgt.cli import main
+from dgt.system import plugins
+
+
+@pytest.fixture
+def search(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """Replaces the search and records its settings."""
+    seen: dict[str, object] = {}
+
+    def stand_in(graph, config, out, **rest):
+        seen.clear()
+        seen.update(rest, config=config)
+        return {"metric": "accuracy", "preset": "p.toml", "best": [], "importances": {}}
+
+    monkeypatch.setattr("dgt.tune.search", stand_in)
+    return seen
+
+
+def test_settings_set_explicitly_are_not_searched_even_if_to_their_default(search, tmp_path: Path):
+    assert main(["tune", "cora"]) == 0
+    assert search["fixed"] == ()
+    assert main(["tune", "cora", "--lr", "0.01", "--heads=4"]) == 0
+    assert set(search["fixed"]) == {"lr", "heads"}
+    file = tmp_path / "settings.toml"
+    file.write_text("[model]\nblocks = 1\n[train]\nlr = 0.5\n")
+    assert main(["tune", "cora", "--config", str(file), "--lr", "0.01"]) == 0
+    assert set(search["fixed"]) == {"lr", "blocks"}
+    assert search["config"].train.lr == 0.01
+    # The settings of one command do not affect the next.
+    assert main(["tune", "cora", "--no-normalize"]) == 0
+    assert set(search["fixed"]) == {"normalize"}
+
+
+def test_the_first_trials_keep_what_is_set_explicitly(search, tmp_path: Path):
+    file = tmp_path / "earlier.toml"
+    file.write_text('graph = "cora"\n[model]\nblocks = 2\nmodel = "gcn"\n[train]\nlr = 0.5\n')
+    assert main(["tune", "cora", "--lr", "0.02", "--start", str(file)]) == 0
+    (first,) = search["start"]
+    assert (first.model.model, first.model.blocks, first.train.lr) == ("dgt", 2, 0.02)
+
+
+def test_there_is_no_hidden_flag(capsys):
+    assert main(["tune", "cora", "--given", "lr"]) == 2
+    assert "--given" in capsys.readouterr().err
+
+
+@pytest.fixture
+def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(plugins, "_loaded", {})
+    path = tmp_path / "my_module.py"
+    path.write_text("import sys\nprint('imported', file=sys.stderr)\n")
+    yield path
+    for name in ("my_module", "my_other_module"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["train", "--import", "my_module", "nowhere"],
+        ["prepare", "nowhere", "--import=my_module"],
+        ["predict", "--import", "my_module", "nowhere", "--out", "p.csv"],
+        ["explain", "nowhere", "n1", "--import", "my_module"],
+        ["tune", "nowhere", "--import", "my_module", "--import", "json"],
+    ],
+)
+def test_a_module_is_imported_and_takes_no_argument_away(own_module: Path, capsys, tokens):
+    assert main(tokens) == 2
+    note, error = capsys.readouterr().err.splitlines()
+    assert note == "imported"
+    assert error.startswith("error: nowhere: no such")
+    assert plugins.loaded()[0] == "my_module"
+
+
+def test_a_module_is_imported_before_settings_are_checked(
+    own_module: Path, capsys, monkeypatch: pytest.MonkeyPatch
+):
+    assert main(["train", "nowhere", "--heads=x", "--import", "my_module"]) == 2
+    assert capsys.readouterr().err.startswith("imported\nerror: ")
+    # The names that it registers are valid in the same command.
+    monkeypatch.setattr("dgt.cli.settings.own_defaults", lambda model: {})
+    own_module.with_name("my_other_module.py").write_text(
+        "import dgt.cli.settings\ndgt.cli.settings.own_defaults = lambda model: {'lr': -1.0}\n"
+    )
+    assert main(["train", "nowhere", "--import", "my_other_module"]) == 2
+    assert "lr: got -1.0" in capsys.readouterr().err
+
+
+def test_a_mistake_in_a_module_is_one_line(own_module: Path, capsys):
+    assert main(["train", "cora", "--import", "no_module"]) == 2
+    assert capsys.readouterr().err == (
+        "error: --import: no module 'no_module' in the current folder or the installed packages\n"
+    )
+    own_module.write_text("\nundefined()\n")
+    assert main(["train", "cora", "--import", "my_module"]) == 2
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 1
+    assert "my_module.py, line 2: NameError: name 'undefined' is not defined" in shown
+
+
+@pytest.mark.parametrize("command", [["predict", "RUN", "--out", "p.csv"], ["explain", "RUN", "n"]])
+def test_the_device_goes_to_the_classifier(command: list[str], monkeypatch: pytest.MonkeyPatch):
+    seen = []
+
+    def load(run, **rest):
+        seen.append(rest)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dgt.estimator.NodeClassifier.load", load)
+    assert main([*command, "--device", "cuda:1"]) == main(command) == 130
+    assert seen == [{"device": "cuda:1"}, {}]

@@ -1,0 +1,105 @@
+"""The predicted memory of training against measurements."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dgt.config import Config
+from dgt.training import budget
+
+# Measures the memory of one epoch, besides its inputs, in a separate process.
+MEASURE = """
+import json, sys
+import torch
+from dgt.training import budget
+from dgt.config import Config
+from dgt.nn import build
+from dgt.ops.sparse import csr
+from dgt.training.batching import Batched, Chunked, Whole
+from dgt.training.loop import fit
+from dgt.training.task import Classification
+
+def memory(field):
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
+
+N, form, size, blocks = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+F, CLASSES, ANCHORS, EACH = 32, 10, 128, 8
+torch.set_num_threads(2)
+torch.manual_seed(0)
+settings = {} if form == "whole" else {form: size}
+config = Config().replace(length=16, blocks=blocks, epochs=1, **settings)
+sequences = torch.randint(N, (3, N, 16), dtype=torch.int32)
+sequences[:, :, 0] = torch.arange(N)
+encoding = csr(
+    torch.arange(0, EACH * N + 1, EACH),
+    torch.randint(ANCHORS, (EACH * N,)),
+    torch.rand(EACH * N),
+    ANCHORS,
+)
+inputs = {"x": torch.rand(N, F), "sequences": sequences, "encoding": encoding}
+y = torch.randint(CLASSES, (N,))
+each = 40 if form == "batch_size" else 2
+mask, val = (torch.arange(N) % each == part for part in (0, 1))
+steps = {
+    "whole": lambda: Whole(inputs),
+    "chunk_size": lambda: Chunked(inputs, size),
+    "batch_size": lambda: Batched(inputs, size, blocks),
+}[form]()
+queries, task = int(mask.sum()), Classification(CLASSES)
+small = {"x": inputs["x"][:64], "sequences": sequences[:, :64] % 64, "encoding": None}
+bare = build(config, F, CLASSES, 0)
+fit(bare, Whole(small), task, y[:64], mask[:64], val[:64], config.train)  # compiles the fused ops
+model = build(config, F, CLASSES, ANCHORS)
+before = memory("VmRSS")
+open("/proc/self/clear_refs", "w").write("5")
+fit(model, steps, task, y, mask, val, config.train)
+said = budget.predict(config, N, queries, F, EACH, CLASSES)
+print(json.dumps({"taken": memory("VmHWM") - before, "said": said}))
+"""
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="needs the /proc files of Linux"
+)
+@pytest.mark.parametrize(
+    ("form", "size", "blocks"), [("whole", 0, 2), ("chunk_size", 8192, 1), ("batch_size", 512, 1)]
+)
+def test_the_prediction_is_close_to_the_measured_memory(form, size, blocks):
+    command = [sys.executable, "-c", MEASURE, "60000", form, str(size), str(blocks)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    found = json.loads(done.stdout)
+    assert found["said"] == pytest.approx(found["taken"], rel=0.3)
+
+
+def test_a_warning_suggests_a_flag_that_fits():
+    sizes = (10_000_000, 1_000_000, 128, 8, 40)
+    config = Config()
+    need = budget.predict(config, *sizes)
+    assert budget.warning(config, *sizes, room=need) is None
+    seen = []
+    for room in (need * 2 // 3, need // 40):
+        said = budget.warning(config, *sizes, room=room)
+        assert said is not None
+        assert f"training needs about {need / 1e9:.1f} GB" in said
+        flag, value = said.split(" with --")[1].split()[:2]
+        name = flag.replace("-", "_")
+        seen.append(name)
+        assert budget.predict(config.replace(**{name: int(value)}), *sizes) <= room
+    assert seen == ["chunk_size", "batch_size"]
+    assert "more machines" in str(budget.warning(config, *sizes, room=1000))
+    assert "norm other than batch" in str(
+        budget.warning(config.replace(norm="batch"), *sizes, room=1000)
+    )
+
+
+@pytest.mark.parametrize("sizes", [{}, {"chunk_size": 4096}, {"batch_size": 512}])
+def test_double_precision_needs_nearly_twice_as_much(sizes):
+    config, graph = Config().replace(**sizes), (100_000, 48_000, 128, 16, 40)
+    single, double = (
+        budget.predict(config.replace(precision=p), *graph) for p in ("single", "double")
+    )
+    assert 1.5 * single < double < 2 * single  # sequences have the same size

@@ -1,0 +1,122 @@
+"""Several processes started by torchrun give the results of a single one."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from torch import Tensor
+
+from dgt.cli import main
+from dgt.config import Config
+from dgt.errors import InputError
+from dgt.training import distributed
+from dgt.training import loop as train
+from tests.small import block_graph, flags, write_folder
+
+# Two blocks and all kinds of dropout.
+SETTINGS = flags(epochs=20, patience=20, blocks=2, dropout=0.3)
+
+# A command that saves a checkpoint in every epoch and kills rank 1 once, in the 8th epoch.
+KILLED = """
+import os, signal, sys
+import dgt.training.loop
+from dgt.cli import main
+dgt.training.loop.CHECKPOINT_SECONDS = 0
+tally, left = dgt.training.loop.evaluate, 8
+def counted(*arguments):
+    global left
+    left -= 1
+    if left == 0 and os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return tally(*arguments)
+dgt.training.loop.evaluate = counted
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def torchrun(ranks: int, *command: str, restarts: int = 0) -> subprocess.CompletedProcess[str]:
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    launch += [f"--nproc-per-node={ranks}", f"--max-restarts={restarts}", *command]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(launch, env=environment, capture_output=True, text=True, timeout=240)
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("graphs") / "colors", block_graph(nodes=91))
+
+
+@pytest.fixture(scope="module")
+def alone(graph: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("alone") / "run"
+    assert main(["train", str(graph), "--out", str(out), "--quiet", *SETTINGS]) == 0
+    return out
+
+
+def require_same(out: Path, alone: Path) -> None:
+    rows, expected = (
+        [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        for folder in (out, alone)
+    )
+    assert len(rows) == 20
+    for row, wanted in zip(rows, expected, strict=True):
+        assert row == pytest.approx(wanted, abs=1e-5)
+    tables = [pq.read_table(folder / "predictions.parquet") for folder in (out, alone)]
+    assert tables[0]["prediction"] == tables[1]["prediction"]
+    assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in alone.iterdir())
+
+
+def test_two_ranks_resume_the_run_of_one(graph, alone, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    command = ["train", str(graph), "--out", str(out), "--json", *SETTINGS]
+    evaluate, left = train.evaluate, iter(range(8))
+
+    def stopped(*arguments: Any) -> Tensor:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return evaluate(*arguments)
+
+    monkeypatch.setattr(train, "CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr(train, "evaluate", stopped)
+    assert main([*command, "--quiet"]) == 130
+    done = torchrun(2, "-m", "dgt", *command, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["epochs"] == 20  # one rank prints
+    require_same(out, alone)
+
+
+def test_a_killed_rank_is_reported_and_the_job_restarts(graph, alone, tmp_path):
+    script, out = tmp_path / "killed.py", tmp_path / "run"
+    script.write_text(KILLED)
+    command = [str(script), "train", str(graph), "--out", str(out), "--quiet", *SETTINGS]
+    done = torchrun(2, *command, restarts=1)
+    assert done.returncode == 0, done.stderr
+    assert "error: rank 0 of 2 has lost another rank" in done.stderr
+    assert "-9" in done.stderr  # torchrun's own report of the rank that was killed
+    require_same(out, alone)
+
+
+def test_losses_in_double_precision_agree_to_the_last_digits(graph, tmp_path):
+    losses = []
+    for ranks in (1, 2):
+        out = tmp_path / str(ranks)
+        command = ["train", str(graph), "--out", str(out), "--precision", "double", *SETTINGS]
+        done = torchrun(ranks, "-m", "dgt", *command)
+        assert done.returncode == 0, done.stderr
+        lines = (out / "metrics.jsonl").read_text().splitlines()
+        losses.append([json.loads(line)["train_loss"] for line in lines])
+    assert losses[0] != losses[1]  # two ranks sum in another order
+    assert losses[0] == pytest.approx(losses[1], abs=1e-13)
+
+
+def test_settings_that_do_not_support_several_processes(monkeypatch):
+    monkeypatch.setattr(distributed, "size", lambda: 2)
+    with pytest.raises(InputError, match="batch_size: not supported with several processes"):
+        distributed.require_possible(Config().replace(batch_size=8))
+    with pytest.raises(InputError, match="norm: a batch norm needs all nodes in one process"):
+        distributed.require_possible(Config().replace(norm="batch"))

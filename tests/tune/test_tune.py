@@ -1,0 +1,376 @@
+"""The search for settings: what it tries, how it compares trials, and how it continues."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dgt.cli import main
+from dgt.config import Config, read_toml
+from dgt.errors import InputError
+from dgt.tune import search
+from dgt.tune.space import SPACE, encode, full_space, paper_grid, points
+from tests.small import block_graph, write_folder
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(write_folder(tmp_path_factory.mktemp("graphs") / "colors", block_graph()))
+
+
+@pytest.fixture
+def trained(monkeypatch) -> list[dict[str, Any]]:
+    """Replaces training by a function that is best at lr 0.02; lists the settings tried."""
+    seen: list[dict[str, Any]] = []
+
+    def train_once(graph: str, config: Config, settings: dict[str, Any]) -> tuple[float, float]:
+        seen.append(settings | {"split": config.train.split_index})
+        return accuracy(settings), 0.1
+
+    replace_training(monkeypatch, train_once)
+    return seen
+
+
+def accuracy(settings: dict[str, Any]) -> float:
+    return 0.9 - abs(settings.get("lr", 0.01) - 0.02)
+
+
+def replace_training(monkeypatch, train_once: Callable[..., tuple[float, float]]) -> None:
+    @contextmanager
+    def threads(count: int) -> Iterator[ThreadPoolExecutor]:
+        with ThreadPoolExecutor(count) as pool:
+            yield pool
+
+    monkeypatch.setattr("dgt.tune.trials.train_once", train_once)
+    monkeypatch.setattr("dgt.tune.trials.processes", threads)
+
+
+def records(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "trials.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("model", ["dgt", "dgt-light"])
+def test_the_first_trial_has_the_given_settings(graph, tmp_path, trained, model):
+    config = Config().replace(model=model, lr=0.03)
+    search(graph, config, tmp_path, trials=3, runs=2, workers=1)
+    assert config.replace(**records(tmp_path)[0]["settings"]).replace(criteria=None) == config
+    assert [settings["split"] for settings in trained] == [0, 1] * 3
+
+
+def test_settings_to_start_from_are_tried_first(graph, tmp_path, trained, capsys):
+    first, second = tmp_path / "first.toml", tmp_path / "second.toml"
+    first.write_text('[model]\nmodel = "dgt"\ndropout = 0.3\n[train]\nlr = 0.02\n')
+    second.write_text("[train]\nlr = 0.04\nseed = 5\n")
+    out = tmp_path / "out"
+    tokens = ["tune", graph, "--out", str(out), "--trials", "3", "--runs", "1", "--workers", "1"]
+    given = ["--model", "dgt-light", "--dropout", "0.5", "--start", str(first), str(second)]
+    assert main([*tokens, *given]) == 0
+    tried = [record["settings"]["lr"] for record in records(out)]
+    assert sorted(tried) == [0.01, 0.02, 0.04]
+    assert all("dropout" not in record["settings"] for record in records(out))  # was given
+    second.write_text("[train]\nlr = 0\n")
+    assert main([*tokens, "--start", str(second)]) == 2
+    assert "lr" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("space", [full_space("dgt"), full_space("dgt-light"), paper_grid("dgt")])
+def test_the_defaults_are_in_the_space(space):
+    for name, value in encode(Config().replace(model="dgt-light"), space).items():
+        assert space[name]._contains(space[name].to_internal_repr(value)), name
+
+
+def test_a_search_continues_without_repeating_trials(graph, tmp_path, trained):
+    find = {"runs": 1, "workers": 1}
+    search(graph, Config(), tmp_path / "two", trials=4, **find)
+    before = records(tmp_path / "two")
+    assert len(trained) == 4
+    search(graph, Config(), tmp_path / "two", trials=4, **find)
+    assert len(trained) == 4
+    assert records(tmp_path / "two") == before
+    search(graph, Config(), tmp_path / "two", trials=9, **find)
+    after = records(tmp_path / "two")
+    assert after[:4] == before
+    assert [r["trial"] for r in after] == list(range(9))
+    assert len({json.dumps(r["settings"]) for r in after}) == 9
+    # one worker: the same trials as a search that was never interrupted
+    search(graph, Config(), tmp_path / "one", trials=9, **find)
+    assert records(tmp_path / "one") == after
+
+
+def test_a_killed_search_continues(graph, tmp_path, monkeypatch):
+    calls = 0
+
+    def train_once(graph, config, settings):
+        nonlocal calls
+        calls += 1
+        if calls == 6:
+            raise KeyboardInterrupt
+        return accuracy(settings), 0.1
+
+    replace_training(monkeypatch, train_once)
+    find = {"runs": 2, "workers": 1}
+    with pytest.raises(KeyboardInterrupt):
+        search(graph, Config(), tmp_path, trials=4, **find)
+    assert [r["state"] for r in records(tmp_path)] == ["complete", "complete"]
+    assert (tmp_path / "colors-dgt.toml").exists()
+    with open(tmp_path / "study.log", "ab") as file:
+        file.write(b'{"op_code": 4, "wor')  # a truncated line
+    assert search(graph, Config(), tmp_path, trials=4, **find)["trials"] == 4
+    states = [r["state"] for r in records(tmp_path)]
+    assert states == ["complete", "complete", "interrupted", "complete", "complete"]
+    # the interrupted trial is repeated
+    assert records(tmp_path)[2]["settings"] == records(tmp_path)[3]["settings"]
+
+
+def test_the_records_can_be_restored_from_the_study(graph, tmp_path, trained):
+    search(graph, Config(), tmp_path, trials=3, runs=2, workers=1)
+    made = {path: (tmp_path / path).read_text() for path in ("trials.jsonl", "colors-dgt.toml")}
+    for path in made:
+        (tmp_path / path).unlink()
+    search(graph, Config(), tmp_path, trials=3, runs=2, workers=1)
+    assert made == {path: (tmp_path / path).read_text() for path in made}
+
+
+@pytest.mark.parametrize("model", ["dgt", "dgt-light"])
+def test_the_best_settings_are_a_config_file_for_train(
+    graph, tmp_path, trained, monkeypatch, model
+):
+    config = Config().replace(model=model, epochs=7, seed=3, split=1)
+    found = search(graph, config, tmp_path, fixed=("epochs",), trials=12, workers=2)
+    path = Path(found["preset"])
+    assert path == tmp_path / f"colors-{model}.toml"
+    complete = [r for r in records(tmp_path) if r["state"] == "complete"]
+    best = max(complete, key=lambda r: r["val_accuracy"])
+    assert (
+        best["val_accuracy"] == found["val_accuracy"] == pytest.approx(accuracy(best["settings"]))
+    )
+    expected = Config().replace(model=model, epochs=7, **best["settings"])
+    assert Config.from_dict(read_toml(path)) == expected
+    text = path.read_text()
+    assert text.startswith(f"# Validation accuracy {best['val_accuracy']:.2%}, the mean of 3 runs")
+    assert "best of 12 trials" in text
+
+    seen = []
+    monkeypatch.setattr(
+        "dgt.runs.many.train_runs", lambda data, config, out, **_: seen.append(config)
+    )
+    monkeypatch.setattr("dgt.cli.train.show_metrics", lambda *_: None)
+    assert main(["train", graph, "--config", str(path), "--out", str(tmp_path / "run")]) == 0
+    assert seen == [expected]
+
+
+def test_given_settings_are_not_searched(graph, tmp_path, trained):
+    file = tmp_path / "settings.toml"
+    file.write_text("[model]\nblocks = 2\ngamma = 3.5\n")
+    out = tmp_path / "out"
+    tokens = ["tune", graph, "--out", str(out), "--quiet", "--trials", "12", "--runs", "1"]
+    # set explicitly, even if to the default
+    assert main([*tokens, "--config", str(file), "--lr", "0.01", "--gamma", "9"]) == 0
+    for settings in trained:
+        assert not {"lr", "blocks", "gamma"} & settings.keys()
+        assert "dropout" in settings
+    best = Config.from_dict(read_toml(out / "colors-dgt.toml"))
+    assert (best.train.lr, best.model.blocks, best.model.gamma) == (0.01, 2, 9)
+    every = [f"--{name}={value}" for name, value in points(paper_grid("dgt"))[0].items()]
+    tokens = ["tune", graph, "--out", str(tmp_path / "new"), "--grid", "paper"]
+    assert main([*tokens, *(flag.replace("_", "-", 1) for flag in every)]) == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_katz_settings_are_searched_with_katz_only(graph, tmp_path, trained):
+    found = search(graph, Config(), tmp_path, trials=20, runs=1, workers=1)
+    assert found["importances"].keys() == SPACE.keys()
+    assert sum(found["importances"].values()) == pytest.approx(1)
+    both = Counter(settings["encoding"] for settings in trained)
+    assert min(both["katz"], both["none"]) > 0
+    for settings in trained:
+        assert ("katz_order" in settings) == (settings["encoding"] == "katz")
+
+
+def test_another_search_is_refused(graph, tmp_path, trained, capsys):
+    out = tmp_path / "out"
+    find = {"trials": 1, "runs": 2, "workers": 1}
+    search(graph, Config(), out, **find)
+    before = {path: path.read_bytes() for path in out.iterdir()}
+    for changed, config, keywords in [
+        ("runs was 2, now 3", Config(), {"runs": 3}),
+        ("epochs was 1000, now 5", Config().replace(epochs=5), {}),
+        ("lr was searched in", Config(), {"fixed": ("lr",)}),
+        ("lr at the start was 0.01, now 0.02", Config().replace(lr=0.02), {}),
+        ("grid was None, now paper", Config(), {"grid": "paper"}),
+        ("model was dgt, now dgt-light", Config().replace(model="dgt-light"), {}),
+    ]:
+        with pytest.raises(InputError, match=changed):
+            search(graph, config, out, **(find | keywords))
+    other = write_folder(tmp_path / "other", block_graph())
+    with pytest.raises(InputError, match="graph was"):
+        search(str(other), Config(), out, **find)
+    with pytest.raises(InputError, match="not the folder of a search"):
+        search(graph, Config(), other, **find)
+    assert before == {path: path.read_bytes() for path in out.iterdir()}
+
+
+def test_two_searches_do_not_share_a_folder(graph, tmp_path, monkeypatch):
+    pytest.importorskip("fcntl")
+
+    def train_once(*_):
+        with pytest.raises(InputError, match="another search is running in this folder"):
+            search(graph, Config(), tmp_path, trials=1)
+        return 0.5, 0.1
+
+    replace_training(monkeypatch, train_once)
+    assert search(graph, Config(), tmp_path, trials=1)["val_accuracy"] == 0.5
+
+
+def test_the_grid_has_every_point_once(graph, tmp_path, trained):
+    assert len(points(paper_grid("dgt"))) == 162 == 3 * 3 * 2 * 9
+    find = {"grid": "paper", "runs": 1, "workers": 2}
+    fixed = {"fixed": ("gamma",)}
+    search(graph, Config(), tmp_path, trials=5, **find, **fixed)
+    assert len(trained) == 5
+    assert search(graph, Config(), tmp_path, **find, **fixed)["trials"] == 18
+    tried = {(s["lr"], s["weight_decay"], s["blocks"]) for s in trained}
+    assert len(trained) == len(tried) == 18
+    search(graph, Config(), tmp_path, trials=99, **find, **fixed)
+    assert len(trained) == 18
+
+
+def test_a_trial_below_the_median_is_pruned(graph, tmp_path, trained):
+    found = search(graph, Config(), tmp_path, trials=25, workers=1)
+    rows = records(tmp_path)
+    assert {r["state"] for r in rows} == {"complete", "pruned"}
+    assert [r["state"] for r in rows[:5]] == ["complete"] * 5
+    for i, row in enumerate(rows):
+        before = sorted(r["val_accuracy"] for r in rows[:i] if r["state"] == "complete")
+        if row["state"] == "pruned":
+            assert len(row["values"]) == 1
+            assert row["val_accuracy"] < before[(len(before)) // 2]
+        else:
+            assert len(row["values"]) == 3
+            assert i < 5 or row["val_accuracy"] >= before[(len(before) - 1) // 2]
+    assert found["trials"] == 25
+
+
+def test_a_trial_that_fails_does_not_end_the_search(graph, tmp_path, monkeypatch, capsys):
+    def train_once(graph, config, settings):
+        if settings["lr"] > 0.02:
+            raise InputError("epoch 3: the loss is no longer finite")
+        return accuracy(settings), 0.1
+
+    replace_training(monkeypatch, train_once)
+    search(graph, Config(), tmp_path / "some", trials=20, runs=2, workers=1, progress=True)
+    rows = records(tmp_path / "some")
+    assert len(rows) == 20
+    failed = [r for r in rows if r["settings"]["lr"] > 0.02]
+    assert failed
+    for row in rows:
+        assert (row["state"] == "failed") == (row in failed)
+    assert failed[0]["error"] == "epoch 3: the loss is no longer finite"
+    shown = capsys.readouterr().err.splitlines()
+    assert len(shown) == 20
+    assert shown[0] == "trial 1/20: val 89.00%; best 89.00% (the settings at the start)"
+    assert any("failed: epoch 3" in line for line in shown)
+    with pytest.raises(InputError, match="no trial is complete: epoch 3"):
+        search(graph, Config().replace(lr=0.04), tmp_path / "all", trials=1, runs=2, workers=1)
+
+
+def test_test_nodes_are_not_used(tmp_path, monkeypatch):
+    from dgt.tune.trials import train_once
+
+    replace_training(monkeypatch, train_once)
+    config = Config().replace(epochs=4, hidden_channels=16)
+    found = []
+    for name in ("one", "two"):
+        data = block_graph()
+        part = torch.arange(90) % 5 % 3
+        data.train_mask, data.val_mask, data.test_mask = part == 0, part == 1, part == 2
+        if name == "two":  # other labels for the test nodes
+            data.y[data.test_mask] = data.y[data.test_mask].roll(1)
+        torch.save(data, tmp_path / f"{name}.pt")
+        out = tmp_path / name
+        search(str(tmp_path / f"{name}.pt"), config, out, trials=2, runs=2, workers=1)
+        found.append([{k: v for k, v in r.items() if k != "seconds"} for r in records(out)])
+        assert not any(
+            "test" in path.read_text() for path in out.iterdir() if path.suffix == ".jsonl"
+        )
+    assert found[0] == found[1]
+
+
+def test_your_own_graph_from_the_command_line(graph, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    tokens = ["tune", graph, "--trials", "2", "--epochs", "2", "--hidden-channels", "16"]
+    assert main([*tokens, "--runs", "2", "--workers", "1"]) == 0
+    shown = capsys.readouterr()
+    assert "trial 2/2" in shown.err
+    assert f"next: dgt train {graph} --config tune/colors-dgt/colors-dgt.toml" in shown.out
+    assert sorted(path.name for path in Path("tune/colors-dgt").iterdir()) == [
+        "colors-dgt.toml", "search.json", "study.log", "trials.jsonl",
+    ]  # fmt: skip
+    assert main([*tokens, "--runs", "2", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["trials"] == 2
+    assert shown.err == ""
+
+
+@pytest.mark.parametrize(
+    ("tokens", "part"),
+    [
+        (["cora", "--trials", "0"], "--trials"),
+        (["cora", "--workers", "0"], "--workers"),
+        (["cora", "--runs", "0"], "--runs"),
+        (["cora", "--grid", "mine"], "paper"),
+        (["coora"], "'cora'"),
+        (["cora", "--splits", "given"], "expected auto or random"),
+    ],
+)
+def test_invalid_arguments_are_refused_before_any_trial(
+    tmp_path, monkeypatch, capsys, tokens, part
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["tune", *tokens]) == 2
+    assert part in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+def test_trials_are_compared_by_the_metric_of_the_settings(graph, tmp_path, monkeypatch, capsys):
+    """For a loss, the smallest value is the best, and trials with large values are pruned."""
+
+    def train_once(graph: str, config: Config, settings: dict[str, Any]) -> tuple[float, float]:
+        assert config.train.metric == "log-loss"
+        return 2 * (1 - accuracy(settings)), 0.1
+
+    replace_training(monkeypatch, train_once)
+    config = Config().replace(metric="log-loss")
+    found = search(graph, config, tmp_path, trials=20, workers=1, progress=True)
+    rows = records(tmp_path)
+    complete = [r for r in rows if r["state"] == "complete"]
+    best = min(complete, key=lambda r: r["val_log-loss"])
+    assert found["metric"] == "log-loss"
+    assert found["val_log-loss"] == best["val_log-loss"] == found["best"][0]["val_log-loss"]
+    assert {r["state"] for r in rows} == {"complete", "pruned"}
+    for i, row in enumerate(rows):
+        before = sorted(r["val_log-loss"] for r in rows[:i] if r["state"] == "complete")
+        if row["state"] == "pruned":
+            assert row["val_log-loss"] > before[(len(before) - 1) // 2]
+    text = Path(found["preset"]).read_text()
+    assert text.startswith(f"# Validation log-loss {best['val_log-loss']:.4f}, the mean of 3 runs")
+    assert Config.from_dict(read_toml(Path(found["preset"]))).train.metric == "log-loss"
+    assert "val 0.2200; best 0.2200" in capsys.readouterr().err
+
+
+def test_a_search_older_than_the_metric_setting_continues(graph, tmp_path, trained):
+    search(graph, Config(), tmp_path, trials=1, runs=1, workers=1)
+    path = tmp_path / "search.json"
+    written = json.loads(path.read_text())
+    assert "device" not in written["settings"]  # a search may continue on another device
+    del written["settings"]["metric"]
+    path.write_text(json.dumps(written))
+    assert search(graph, Config(), tmp_path, trials=2, runs=1, workers=1)["trials"] == 2
+    with pytest.raises(InputError, match="metric was accuracy, now macro-f1"):
+        search(graph, Config().replace(metric="macro-f1"), tmp_path, trials=2, runs=1)
