@@ -1,8 +1,8 @@
-"""The fused attention against the readable reference: one forward and backward pass.
+"""The fused attention compared with the readable reference: one forward and backward pass.
 
-By default at the size of ogbn-arxiv: 169,343 nodes, three criteria, four heads of four keys, 64
-channels, sequences of 64 random nodes, which is the hardest case for the caches. Each path runs in
-a process of its own; memory is what a pass takes beyond its inputs.
+The default size is that of ogbn-arxiv: 169,343 nodes, three criteria, four heads with four keys, 64
+channels, and sequences of 64 random nodes, the hardest case for the caches. Each form runs in its
+own process; memory is the peak of a pass minus its inputs.
 """
 
 import argparse
@@ -13,13 +13,14 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from dgt.nn import interpolation, kernels
-from dgt.nn.interpolation import Kernel
+from dgt.ops import deformable_attention as fused
+from dgt.ops.deformable_attention import reference
+from dgt.ops.deformable_attention.reference import Kernel
 from measure import in_own_process, measure
 
-PATHS = {
-    "reference": interpolation.deformable_attention,
-    "fused": kernels.deformable_attention,
+FORMS = {
+    "reference": reference.deformable_attention,
+    "fused": fused.deformable_attention,
 }
 
 
@@ -37,11 +38,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
 
-    results = {path: in_own_process(one, path, arguments) for path in PATHS}
-    reference, fused = results["reference"], results["fused"]
+    results = {form: in_own_process(one, form, arguments) for form in FORMS}
+    plain, fast = results["reference"], results["fused"]
     results["ratios"] = {
-        "times_faster": reference["seconds"] / fused["seconds"],
-        "share_of_memory": fused["extra_bytes"] / reference["extra_bytes"],
+        "times_faster": plain["seconds"] / fast["seconds"],
+        "share_of_memory": fast["extra_bytes"] / plain["extra_bytes"],
     }
     if arguments.json:
         print(json.dumps({"settings": vars(arguments), **results}, indent=2))
@@ -49,33 +50,33 @@ def main() -> None:
         show(results)
 
 
-def one(path: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def one(form: str, arguments: argparse.Namespace) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(0)
     N, T, M, K = arguments.nodes, arguments.criteria, arguments.heads, arguments.keys
     D = arguments.channels // M
     values = torch.randn(N, T, M, D, generator=generator)
     shape = (T, N, arguments.length)
     sequences = torch.randint(N, shape, generator=generator, dtype=torch.int32)
-    # Keys spread over the sequence, as at the start of training, and moved a little at random.
+    # Keys spread over the sequence, as at the start of training, with a little noise.
     spread = ((torch.arange(M * K) + 0.5) / (M * K)).view(1, 1, M, K)
     query = 0.1 * torch.randn(N, 2, T, M, K, generator=generator)
     query[:, 0] += torch.logit(spread)
     upstream = torch.randn(N, T, M, D, generator=generator)
     inputs = [values.requires_grad_(), query.requires_grad_()]
-    kernel = Kernel(epsilon=arguments.epsilon)
+    kernel = Kernel(epsilon=arguments.epsilon, normalize=False)
 
     def step() -> None:
-        out = PATHS[path](values, sequences, query, kernel)
+        out = FORMS[form](values, sequences, query, kernel)
         torch.autograd.grad(out, inputs, upstream)
 
     return measure(step, arguments.rounds, arguments.threads)
 
 
 def show(results: dict[str, Any]) -> None:
-    table = Table("path", "seconds", "extra memory")
-    for path in PATHS:
-        row = results[path]
-        table.add_row(path, f"{row['seconds']:.2f}", f"{row['extra_bytes'] / 1e6:,.0f} MB")
+    table = Table("form", "seconds", "extra memory")
+    for form in FORMS:
+        row = results[form]
+        table.add_row(form, f"{row['seconds']:.2f}", f"{row['extra_bytes'] / 1e6:,.0f} MB")
     console = Console()
     console.print(table)
     ratios = results["ratios"]

@@ -1,13 +1,13 @@
-"""The memory bandwidth of the fused attention's forward pass against a plain gather of its rows.
+"""The memory bandwidth of the fused attention (forward pass), compared with a plain gather.
 
-A row is what one head reads of one node: the values of its channels. The attention reads those at
-the positions that the windows of the head's keys cover. A plain gather reads the same rows in the
-same order, head by head from a plane of that head's values, and only puts them into a buffer that
-stays in the cache; to copy the planes counts for both. There are two gathers, for how one is
-written changes its speed many times over: a compiled loop on the same threads as the attention,
-which copies words of 8 bytes, and ``torch.index_select``. The attention's share is that of the
-faster one. All take turns in one process, and the least time of each counts. Sequences are random,
-the hardest case for the caches.
+A row holds the values of one node for one head. The attention reads the rows at the positions that
+the windows of the head's keys cover. A plain gather reads the same rows in the same order, head by
+head from a plane of that head's values, and only copies them into a buffer that stays in the cache.
+The time to copy the planes counts for both. As the speed of a gather depends strongly on how it is
+written, there are two: a compiled loop on the same threads as the attention, which copies words of
+8 bytes, and ``torch.index_select``. The attention is compared with the faster one. All run in turn
+in one process, and the shortest time of each counts. Sequences are random, the hardest case for the
+caches.
 """
 
 import argparse
@@ -26,14 +26,15 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from dgt import threads
-from dgt.nn import DeformableGraphAttention, kernels
-from dgt.nn.interpolation import Kernel
+from dgt.nn import DeformableGraphAttention
+from dgt.ops import deformable_attention as fused
+from dgt.ops.deformable_attention.reference import Kernel
+from dgt.system import threads
 from measure import in_own_process
 
 NAMES = ("attention", "loop", "index_select")
-LOOP_ROWS = 256  # of the loop's buffer; a power of two
-SELECT_ROWS = 8192  # of that of index_select
+LOOP_ROWS = 256  # rows of the buffer of the loop; a power of two
+SELECT_ROWS = 8192  # rows of the buffer of index_select
 
 
 def main() -> None:
@@ -61,7 +62,7 @@ def main() -> None:
     console = Console()
     console.print(f"{results['rows']:,} rows of {results['row_bytes']} bytes")
     console.print(table)
-    console.print(f"share of the faster gather's bandwidth: {results['share']:.2f}")
+    console.print(f"share of the bandwidth of the faster gather: {results['share']:.2f}")
 
 
 def one(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -71,11 +72,11 @@ def one(arguments: argparse.Namespace) -> dict[str, Any]:
     L, D = arguments.length, arguments.channels // M
     values = torch.randn(N, T, M, D, generator=generator)
     sequences = torch.randint(N, (T, N, L), generator=generator, dtype=torch.int32)
-    # As at the start of training: the keys of each head spread over the sequence.
+    # As at the start of training, the keys of each head are spread over the sequence.
     start = DeformableGraphAttention(arguments.channels, criteria=T, heads=M, keys=K).start
     query = start.expand(N, -1, -1, -1, -1).contiguous()
     offsets = torch.sigmoid(start[0, 0])  # (M, K)
-    kernel = Kernel(epsilon=arguments.epsilon)
+    kernel = Kernel(epsilon=arguments.epsilon, normalize=False)
 
     position = offsets * (L - 1)  # (M, K)
     reached = (position[:, :, None] - torch.arange(L)).abs() < arguments.epsilon
@@ -89,7 +90,7 @@ def one(arguments: argparse.Namespace) -> dict[str, Any]:
 
     @torch.no_grad()
     def attention() -> None:
-        kernels.deformable_attention(values, sequences, query, kernel)
+        fused.deformable_attention(values, sequences, query, kernel)
 
     def loop() -> None:
         def work(thread: int, threads: int) -> None:
@@ -123,7 +124,7 @@ def one(arguments: argparse.Namespace) -> dict[str, Any]:
 
 @njit(nogil=True, error_model="numpy")
 def gather(plane, nodes, buffer, size):  # type: ignore[no-untyped-def]
-    """Copies rows into a buffer, over and over; the compiler knows the length of ``size``."""
+    """Copies rows into a ring buffer; ``len(size)`` is a compile-time constant."""
     words = np.uint64(len(size))
     source, target = plane.ravel(), buffer.ravel()
     for i in range(len(nodes)):
@@ -133,7 +134,7 @@ def gather(plane, nodes, buffer, size):  # type: ignore[no-untyped-def]
 
 
 def in_turn(works: dict[str, Callable[[], Tensor | None]], rounds: int) -> dict[str, float]:
-    """The least seconds of each, after a round to warm up."""
+    """Returns the shortest time of each in seconds, after a warm-up round."""
     seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds + 1):
         for name, work in works.items():

@@ -1,10 +1,10 @@
-"""One training step of DGT and DGT-light against PyG's GCN and SGFormer.
+"""One training step of DGT and DGT-light, compared with PyG's GCN and SGFormer.
 
-By default on a power-law graph of ogbn-arxiv's size. A step is a forward pass over the whole graph,
-cross-entropy on all nodes, a backward pass and Adam, with dropout 0.5. DGT has its default
-settings. GCN has two layers of 64 channels and keeps its normalized edges; it is also measured on a
-sparse adjacency matrix of ``torch.sparse``. Each model runs in a process of its own; memory is the
-most that the process held, graph and inputs included.
+The default graph is a power-law graph with the size of ogbn-arxiv. A step is a forward pass over
+the whole graph, cross-entropy on all nodes, a backward pass and Adam, with dropout 0.5. DGT has its
+default settings. GCN has two layers with 64 channels and caches its normalized edges; it is also
+measured on a ``torch.sparse`` adjacency matrix. Each model runs in its own process; memory is the
+peak of the process, including graph and inputs.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import to_torch_csr_tensor
 
 from dgt.config import Config, ModelConfig
-from dgt.datasets.synthetic import Recipe, synthetic
+from dgt.data.synthetic import Recipe, synthetic
 from dgt.nn import build
 from dgt.prepare import prepare
 from measure import in_own_process, measure
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
 
-    in_own_process(prepare_sequences, arguments)  # so that no model's memory counts this work
+    in_own_process(prepare_sequences, arguments)  # not counted for any model
     results = {name: in_own_process(one, name, arguments) for name in arguments.models}
     if arguments.json:
         settings = vars(arguments)
@@ -57,7 +57,7 @@ def graph(arguments: argparse.Namespace) -> Data:
 
 
 def prepare_sequences(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Node sequences go to the cache, from which the models' processes read them."""
+    """Writes the node sequences to the cache, from which the processes of the models read them."""
     torch.set_num_threads(arguments.threads)
     prepare(graph(arguments), Config(), progress=True)
     return {}
@@ -81,7 +81,7 @@ def one(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def setup(name: str, data: Data, arguments: argparse.Namespace) -> tuple[nn.Module, dict[str, Any]]:
-    """The model, and its arguments by name."""
+    """Returns the model and its arguments by name."""
     sizes = (arguments.features, 64, arguments.classes)
     if name in ("gcn", "gcn-csr"):
         csr = name == "gcn-csr"
@@ -102,7 +102,7 @@ def setup(name: str, data: Data, arguments: argparse.Namespace) -> tuple[nn.Modu
 
 
 def ratios(results: dict[str, Any]) -> dict[str, float]:
-    """Each model's time and memory as a share of GCN's, and its time as a share of SGFormer's."""
+    """Returns the time and memory of DGT and DGT-light as shares of each peer's."""
     found = {}
     for peer in ("gcn", "gcn-csr", "sgformer"):
         for name in ("dgt", "dgt-light"):
@@ -114,7 +114,7 @@ def ratios(results: dict[str, Any]) -> dict[str, float]:
 
 
 def show(results: dict[str, Any]) -> None:
-    table = Table("model", "seconds a step", "peak memory")
+    table = Table("model", "seconds per step", "peak memory")
     for name, row in results.items():
         table.add_row(name, f"{row['seconds']:.2f}", f"{row['peak_bytes'] / 2**20:,.0f} MiB")
     console = Console()

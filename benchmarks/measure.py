@@ -1,4 +1,4 @@
-"""Time and memory of a piece of work, each measured in a process of its own."""
+"""Measures time and memory of a function, in its own process."""
 
 import math
 import multiprocessing
@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 
-from dgt.workers import end_with_parent
+from dgt.system.workers import end_with_parent
 
 
 def in_own_process(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-    """The result of ``work(*arguments)`` in a new process, whose memory starts empty."""
-    # As in the command line: threads that wait for one another sleep, instead of taking the core.
+    """Returns ``work(*arguments)``, computed in a new process."""
+    # As on the command line: waiting threads sleep instead of keeping a core busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # Unlike a Pool, an executor notices when its process is killed.
     context = multiprocessing.get_context("spawn")
@@ -27,14 +27,14 @@ def in_own_process(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict
 def measure(
     step: Callable[[], Any], rounds: int, threads: int, most_seconds: float = math.inf
 ) -> dict[str, Any]:
-    """Median and least seconds of ``step`` after one round to warm up, and the most memory that it
-    took: beyond what was there before, and in all.
+    """Measures the median and shortest time of ``step`` after a warm-up round, and its peak memory,
+    both in total and beyond the memory in use before.
 
     Args:
-        step: what is measured.
-        rounds: times that it is measured.
-        threads: number of threads.
-        most_seconds: after so many, no further round is begun.
+        step: Function to measure.
+        rounds: Number of measurements.
+        threads: Number of threads.
+        most_seconds: Time after which no further round is started.
 
     Returns:
         ``seconds``, ``least_seconds``, ``extra_bytes``, ``peak_bytes`` and ``rounds``.
@@ -60,7 +60,7 @@ def measure(
 
 
 def memory(field: str) -> int:
-    """A line of Linux's account of this process, in bytes."""
+    """Returns a field of ``/proc/self/status`` in bytes."""
     with open("/proc/self/status") as file:
         for line in file:
             if line.startswith(field):
@@ -69,6 +69,6 @@ def memory(field: str) -> int:
 
 
 def reset_peak() -> None:
-    """From now on, ``VmHWM`` is the most memory held since this call."""
+    """Resets ``VmHWM``, the peak memory of this process."""
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")

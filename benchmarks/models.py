@@ -1,4 +1,4 @@
-"""The models that are measured side by side, and what each takes."""
+"""The models that are compared, and their inputs."""
 
 import warnings
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from dgt.prepare import prepare
 
 CHANNELS = 64
 HEADS = 4
-# Full attention takes time that grows with the square of the nodes.
+# The time of full attention grows quadratically with the number of nodes.
 FULL_NODES = 30_000
 
-# Each in the forms that it has: PyG's edge_index, a CSR adjacency of torch.sparse, or its own.
+# The forms of each model: PyG's edge_index, a torch.sparse CSR adjacency matrix, or its own.
 FORMS = {
     "dgt": ("own",),
     "dgt-light": ("own",),
@@ -37,7 +37,7 @@ Setup = tuple[nn.Module, dict[str, Any]]
 
 
 def setup(model: str, form: str, data: Data, config: Config) -> Setup:
-    """The model, of two layers unless it is made otherwise, and its arguments by name."""
+    """Returns the model, with two layers where it has layers, and its arguments by name."""
     if model in ("dgt", "dgt-light"):
         config = config.replace(model=model)
         inputs = prepare(data, config)
@@ -76,7 +76,7 @@ def _gcn(data: Data, form: str) -> Setup:
 
 def _sage(data: Data, form: str) -> Setup:
     csr = form == "csr"
-    # A mean over neighbours is a sum with weights, which torch.sparse has.
+    # A mean over neighbors is a weighted sum, which torch.sparse supports.
     aggregation = "sum" if csr else "mean"
     model = GraphSAGE(data.num_features, CHANNELS, 2, _classes(data), dropout=0.5, aggr=aggregation)
     edges = data.edge_index
@@ -106,7 +106,8 @@ def _sgformer(data: Data, form: str) -> Setup:
 
 
 def _weighted_once(convs: nn.ModuleList, data: Data, form: str) -> Tensor:
-    """A model's edges, which its GCN layers weigh once instead of in each step."""
+    """Returns the edges of a model, whose GCN layers compute edge weights once, not in each
+    step."""
     csr = form == "csr"
     for conv in convs:
         conv.cached, conv.normalize = not csr, not csr
@@ -118,7 +119,7 @@ def _weighted_once(convs: nn.ModuleList, data: Data, form: str) -> Tensor:
 def _polynormer(data: Data, form: str) -> Setup:
     model = Polynormer(data.num_features, CHANNELS, _classes(data))
     edges = _weighted_once(model.local_convs, data, form)
-    model._global = True  # the whole model, as after its first, local epochs
+    model._global = True  # the whole model, as after its initial local epochs
     batch = torch.zeros(data.num_nodes, dtype=torch.long)
     return model, {"x": data.x, "edge_index": edges, "batch": batch}
 
@@ -139,7 +140,7 @@ _PEERS: dict[str, Callable[[Data, str], Setup]] = {
 
 
 class TransformerConvs(nn.Module):
-    """Two layers of PyG's TransformerConv: attention over neighbours."""
+    """Two layers of PyG's TransformerConv: attention over neighbors."""
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()

@@ -1,11 +1,11 @@
-"""Which part of DGT carries its accuracy on each graph, and what its keys learn.
+"""Ablation study: which parts of DGT matter on each graph, and what its keys learn.
 
-Each line leaves something out of a preset: the features, the Katz encoding, all criteria but
-one, attention as a whole (each node reads only itself), the learning of offsets and attention
-(every node then keeps the evenly spread keys it starts with), or the spacing of sequences by score.
-Accuracies are on validation nodes, means over the first published splits. Of the whole model's keys
-it tells how far they have moved from where they started, how much they differ from node to node,
-and how often two keys of a head stand closer than half a position.
+Each ablation removes one part of a preset: the features, the Katz encoding, all criteria but one,
+attention as a whole (each node reads only itself), the learning of offsets and attention (all nodes
+keep the initial, evenly spread keys), or the spacing of sequences by score. Accuracies are means
+over the first published splits, on validation nodes. For the keys of the whole model, the benchmark
+reports how far they have moved from their initial positions, how much they differ between nodes,
+and how often two keys of a head are closer than half a position.
 """
 
 import argparse
@@ -17,15 +17,18 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from dgt.config import CRITERIA, Config, read_preset
-from dgt.datasets import load
+from dgt.config import DEFAULT_CRITERIA as CRITERIA
+from dgt.config import Config, read_preset
+from dgt.data import load
+from dgt.data.splits import choose
 from dgt.evaluate import accuracy
-from dgt.nn import DGT, build, interpolation
+from dgt.nn import DGT, build
+from dgt.ops.deformable_attention.reference import sample
 from dgt.prepare import prepare
-from dgt.splits import choose
-from dgt.steps import Whole
-from dgt.train import fit
-from dgt.workers import share
+from dgt.system.workers import share
+from dgt.training.batching import Whole
+from dgt.training.loop import fit
+from dgt.training.task import Classification
 
 GRAPHS = ("actor", "squirrel", "chameleon", "cora", "citeseer")
 PARTS = ("whole", "no features", "no encoding", "no attention", "keys fixed", "by rank", *CRITERIA)
@@ -85,25 +88,27 @@ def one(task: tuple[str, str, int]) -> dict[str, float]:
         for block in model.blocks:
             block.attention.query.requires_grad_(False)
     start = offsets(model, inputs)
-    fit(model, Whole(inputs), data.y, data.train_mask, data.val_mask, config.train)
+    task = Classification(classes)
+    fit(model, Whole(inputs), task, data.y, data.train_mask, data.val_mask, config.train)
     with torch.no_grad():
-        right = accuracy(model(**inputs).argmax(1), data.y, data.val_mask)
+        right = accuracy(model(**inputs)[data.val_mask], data.y[data.val_mask])
     return {"accuracy": right, **keys(start, offsets(model, inputs), inputs["sequences"])}
 
 
 @torch.no_grad()
 def offsets(model: DGT, inputs: dict[str, Tensor | None]) -> Tensor:
-    """Where the last block's keys stand, from 0, the node itself, to 1. Shape: (N, T, M, K)."""
+    """Returns the positions of the keys of the last block, from 0, the node itself, to 1. Shape:
+    ``(N, T, M, K)``."""
     model.eval()
     z = model.embed(inputs["x"], inputs["encoding"])
     for block in model.blocks[:-1]:
         z = block(z, inputs["sequences"])
     last = model.blocks[-1]
-    return interpolation.sample(last.attention.queries(last.norm(z)))[0]
+    return sample(last.attention.queries(last.norm(z)))[0]
 
 
 def keys(start: Tensor, end: Tensor, sequences: Tensor | None) -> dict[str, float]:
-    """What training has made of the keys; distances in positions of the sequences."""
+    """Summarizes how training has changed the keys; distances are in positions of the sequences."""
     assert sequences is not None
     scale = (sequences >= 0).sum(2).t()[:, :, None, None] - 1  # (N, T, 1, 1)
     moved = ((end - start).abs() * scale).mean()

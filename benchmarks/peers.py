@@ -1,16 +1,17 @@
-"""DGT and its peers on the same synthetic graphs: seconds a step, seconds to prepare, memory.
+"""DGT and its peers on the same synthetic graphs: time per step, time to prepare, and memory.
 
 The graphs have 10,000 to a million nodes with ten edges each, and the sizes of ogbn-arxiv,
 twitch-gamers and Reddit. A step is a forward pass over the whole graph, cross-entropy on the
-training nodes (48 per cent), a backward pass and Adam, as in ``dgt train``; DGT has its default
-settings, and its last block works for the training nodes only. Each model runs in each form that
-it has (``edge_index``, a CSR adjacency of ``torch.sparse``), and its fastest form counts; a form
-that does not fit into memory is left out. Every measurement has a process of its own, and its
-memory is the most that the process held during a step, graph and inputs included; a node's share is
-that of what the process did not hold before there was a graph.
+training nodes (48%), a backward pass and Adam, as in ``dgt train``. DGT has its default settings,
+and its last block attends only for the training nodes. Each model runs in each form that it has
+(``edge_index`` or a ``torch.sparse`` CSR adjacency matrix), and its fastest form counts. A form
+that does not fit into memory is left out. Every measurement runs in its own process. Its memory is
+the peak of the process during a step, including graph and inputs; for the memory per node, the
+memory of the process before it loads the graph is subtracted.
 
-A finished measurement is a line in ``OUT/measurements.jsonl`` and is not done again: after Ctrl-C
-or a crash, the same command goes on. ``OUT`` also gets ``peers.md`` and ``peers.png``.
+Each finished measurement is appended to ``OUT/measurements.jsonl`` and not repeated: after Ctrl-C
+or a crash, the same command resumes. The results are written to ``OUT/peers.md`` and
+``OUT/peers.png``.
 """
 
 import argparse
@@ -34,9 +35,9 @@ from torch_geometric.data import Data
 
 import summary
 from dgt.config import Config
-from dgt.datasets import load
+from dgt.data import load
+from dgt.data.splits import random_split
 from dgt.prepare import precompute
-from dgt.splits import random_split
 from measure import in_own_process, measure, memory, reset_peak
 from models import FORMS, FULL_NODES, setup
 
@@ -56,14 +57,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--models", nargs="+", choices=FORMS, default=list(FORMS))
-    parser.add_argument("--forms", nargs="+", choices=NAMES, default=NAMES, help="of the models")
+    parser.add_argument(
+        "--forms", nargs="+", choices=NAMES, default=NAMES, help="forms of the models"
+    )
     parser.add_argument("--length", type=int, default=Config().sequences.length)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--most-seconds", type=float, default=120.0, help="for a model's rounds")
+    parser.add_argument(
+        "--most-seconds", type=float, default=120.0, help="time limit for the rounds of a model"
+    )
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--memory", type=float, default=_free_gigabytes(), help="at most, in GB")
+    parser.add_argument("--memory", type=float, default=_free_gigabytes(), help="limit in GB")
     parser.add_argument("--out", type=Path, default=Path("peers"))
-    parser.add_argument("--show", action="store_true", help="measure nothing")
+    parser.add_argument("--show", action="store_true", help="only show the results so far")
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
 
@@ -84,7 +89,7 @@ def main() -> None:
             f"{done}/{len(asked)} {task['model']}, {task['form']}, {task['size']}: {said}"
         )
     rows = [found[key(task)] for task in asked if key(task) in found]
-    results = summary.summarise(rows, SWEEP)
+    results = summary.summarize(rows, SWEEP)
     summary.write(arguments.out, rows, results)
     if arguments.json:
         print(json.dumps({"measurements": rows, **results}, indent=2))
@@ -93,7 +98,7 @@ def main() -> None:
 
 
 def tasks(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """What is to be measured, small graphs first."""
+    """Yields all measurements, small graphs first."""
     for size in (size for size in SIZES if size in arguments.sizes):
         for model in arguments.models:
             if model == "full-attention" and SWEEP.get(size, FULL_NODES + 1) > FULL_NODES:
@@ -119,11 +124,11 @@ def attempt(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, An
 
 
 def prepared(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Node sequences and Katz columns, from nothing."""
+    """Measures the computation of node sequences and Katz columns, without a cache."""
     _limit(arguments)
     folder = cache(task, arguments)
     shutil.rmtree(folder, ignore_errors=True)
-    # What is compiled on first use is compiled before.
+    # Compile everything beforehand.
     config = Config().replace(model=task["model"], length=task["length"])
     precompute(load(SMALL), config, folder / "warm-up")
     shutil.rmtree(folder)
@@ -139,7 +144,7 @@ def prepared(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, A
 def one(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
     _limit(arguments)
     os.environ["DGT_CACHE"] = str(cache(task, arguments))
-    # What a process holds before any graph: libraries, and what is compiled on first use.
+    # The memory of a process before it loads the graph: libraries and compiled code.
     step_of(task, load(SMALL))()
     base = memory("VmRSS")
     data = load(SIZES[task["size"]])
@@ -154,7 +159,7 @@ def one(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def step_of(task: dict[str, Any], data: Data) -> Callable[[], None]:
-    """A step of training on a graph."""
+    """Returns a function that runs a training step on a graph."""
     torch.manual_seed(0)
     config = Config().replace(length=task["length"])
     train = random_split(data.y, 0)[0].nonzero().squeeze(1)
@@ -187,7 +192,7 @@ def where() -> dict[str, str]:
 
 
 def _limit(arguments: argparse.Namespace) -> None:
-    """Lets an allocation fail where otherwise the system would start to kill processes."""
+    """Limits the memory, so that an allocation fails before the system starts to kill processes."""
     torch.set_num_threads(arguments.threads)
     most = int(arguments.memory * 1e9)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
@@ -202,7 +207,7 @@ def _free_gigabytes() -> float:
 def _lines(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
-    # A line that was cut off by a crash is measured again.
+    # An incomplete line, left by a crash, is measured again.
     whole = path.read_text().rpartition("\n")[0]
     return [json.loads(line) for line in whole.splitlines()]
 

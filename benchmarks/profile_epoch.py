@@ -1,6 +1,6 @@
-"""Where an epoch on the built-in Cora goes: matrix products, the fused attention, and the rest.
+"""Profiles an epoch on the built-in Cora: matrix products, the fused attention, and the rest.
 
-An epoch is what training does: a step with dropout, and a forward pass to validate.
+As in training, an epoch is a step with dropout and a forward pass for validation.
 """
 
 import argparse
@@ -16,11 +16,11 @@ from rich.table import Table
 from torch.profiler import ProfilerActivity, profile
 
 from dgt.config import Config
-from dgt.datasets import load
+from dgt.data import load
 from dgt.nn import build
 from dgt.prepare import prepare
 
-# Parts of the names of the profiler's rows.
+# Substrings of the profiler's event names.
 KINDS = {
     "fused attention": ("deformable_attention", "deformable_a..."),
     "matrix products": ("aten::mm", "aten::addmm", "csr_matmul", "dropout_linear"),
@@ -69,7 +69,7 @@ def main() -> None:
     table = Table("part", "share of an epoch")
     for name, share in shares.items():
         table.add_row(name, f"{share:.0%}")
-    Console().print(f"{result['milliseconds_per_epoch']:.1f} ms an epoch")
+    Console().print(f"{result['milliseconds_per_epoch']:.1f} ms per epoch")
     Console().print(table)
     rows = sorted(rows, key=lambda row: -row.self_cpu_time_total)[:15]
     for row in rows:

@@ -1,14 +1,14 @@
-"""Training by one process against several, and batches of nodes against the whole graph.
+"""Training with several ranks compared with one, and batches compared with the whole graph.
 
-By default on a synthetic graph of ogbn-arxiv's size. ``dgt train`` runs alone and under torchrun;
-what is compared are the losses of all epochs, the predictions, and the most memory that each
-process held, from its start to its end; node sequences are made before, by a process of its own.
-Then the logits of some batches are set against those of the whole graph, for one and two blocks.
+The default graph is a synthetic graph with the size of ogbn-arxiv. ``dgt train`` runs alone and
+under torchrun. The losses of all epochs, the predictions and the peak memory of each rank are
+compared; node sequences are computed before, in a separate process. Then the logits of some batches
+are compared with those of the whole graph, for one and two blocks.
 
-Sums over nodes are added in another order by several processes, and their last bits differ. In
-single precision that is enough for runs to drift apart on a large graph: the more so as the kernel
-is cut off at a weight that is not yet small (by default exp(-4)), where such a bit can move a key
-across the end of its window. In double precision they stay together.
+Several ranks add sums over nodes in a different order, so that their last bits differ. In single
+precision, this is enough for runs to diverge on a large graph, especially as the kernel is cut off
+at a weight that is not yet small (exp(-4) by default), where a last bit can move a key across the
+end of its window. In double precision, the runs agree.
 """
 
 import argparse
@@ -28,11 +28,11 @@ from rich.table import Table
 
 from dgt.cli import main as dgt
 from dgt.config import Config
-from dgt.datasets import load
-from dgt.io import normalise
+from dgt.data import load
+from dgt.data.files import normalize
 from dgt.nn import build
 from dgt.prepare import prepare
-from dgt.steps import Batched
+from dgt.training.batching import Batched
 from measure import in_own_process, memory
 
 
@@ -69,13 +69,13 @@ def main() -> None:
 
 
 def prepared(graph: str) -> dict[str, Any]:
-    """Leaves the node sequences in the cache."""
-    prepare(normalise(load(graph)), Config(), progress=True)
+    """Writes the node sequences to the cache."""
+    prepare(normalize(load(graph)), Config(), progress=True)
     return {}
 
 
 def worker(folder: Path, command: list[str]) -> None:
-    """One process of a run, which leaves its peak memory in a file."""
+    """Runs one rank, and writes its peak memory to a file."""
     code = dgt(command)
     if code:
         sys.exit(code)
@@ -84,7 +84,8 @@ def worker(folder: Path, command: list[str]) -> None:
 
 
 def run(ranks: int, precision: str, arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """The epochs, predictions and memory of a run by a number of processes, one thread each."""
+    """Returns the epochs, predictions and memory of a run with a number of ranks, one thread
+    each."""
     own = folder / str(ranks)
     own.mkdir()
     launch = [sys.executable]
@@ -126,9 +127,9 @@ def compared(found: dict[str, Any], alone: dict[str, Any]) -> dict[str, Any]:
 
 
 def batch_error(graph: str, blocks: int, size: int) -> dict[str, Any]:
-    """The largest difference between the logits of batches and those of the whole graph."""
+    """Returns the largest difference between the logits of batches and those of the whole graph."""
     config = Config().replace(blocks=blocks)
-    data = normalise(load(graph))
+    data = normalize(load(graph))
     inputs = prepare(data, config)
     torch.manual_seed(0)
     columns = 0 if inputs["encoding"] is None else inputs["encoding"].size(1)
@@ -147,7 +148,7 @@ def batch_error(graph: str, blocks: int, size: int) -> dict[str, Any]:
 
 
 def show(results: dict[str, Any]) -> None:
-    columns = ("losses differ by", "predictions", "memory of a rank", "to one", "s/epoch")
+    columns = ("losses differ by", "predictions", "memory per rank", "compared with one", "s/epoch")
     table = Table("precision", "ranks", *columns)
     for row in results["ranks"]:
         table.add_row(

@@ -1,10 +1,11 @@
-"""Speed and recall of node sequences, by default on a power-law graph of ogbn-arxiv's size.
+"""Speed and recall of node sequences.
 
-BFS sequences are made for all nodes. PageRank sequences are made for a sample of base nodes, in
-turn with PyG's ``get_ppr`` at the same alpha, tolerance and number of threads, and the time for all
-nodes follows from it. Both are held against exact scores (conjugate gradients on the sparse
-system): a node counts as found when its exact score is not below that of the exact 64th. Compiling
-is done before, on a small graph.
+The default graph is a power-law graph with the size of ogbn-arxiv. BFS sequences are computed for
+all nodes. PageRank sequences are computed for a sample of base nodes, in turn with PyG's
+``get_ppr`` at the same alpha, tolerance and number of threads, and the time for all nodes is
+extrapolated. Both are compared with exact scores (conjugate gradients on the sparse system): a node
+counts as found if its exact score is not below that of the exact 64th. All code is compiled
+beforehand, on a small graph.
 """
 
 import argparse
@@ -25,11 +26,11 @@ from torch_geometric.data import Data
 from torch_geometric.utils.ppr import get_ppr
 
 from dgt.config import SequenceConfig
-from dgt.datasets.synthetic import Recipe, synthetic
-from dgt.graph import adjacency
+from dgt.data.matrices import adjacency
+from dgt.data.synthetic import Recipe, synthetic
 from dgt.sequences import node_sequences
 from dgt.sequences.ppr import default_tolerance, ppr_sequences
-from dgt.sequences.ranked import rank
+from dgt.sequences.tie_order import order_nodes
 
 ROUNDS = 3
 
@@ -42,7 +43,7 @@ def main() -> None:
     parser.add_argument("--tolerance", type=float, help="unset: the default for the length")
     parser.add_argument("--sample", type=int, default=1000, help="base nodes timed for PageRank")
     parser.add_argument(
-        "--exact", type=int, default=100, help="of these, held against exact scores"
+        "--exact", type=int, default=100, help="number of them compared with exact scores"
     )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -82,15 +83,15 @@ def measure_ppr(data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
     sample = np.random.default_rng(1).choice(arguments.nodes, arguments.sample, replace=False)
 
     def ours(bases: np.ndarray) -> np.ndarray:
-        graph = rank(adjacency(data.edge_index, data.num_nodes))
+        graph = order_nodes(adjacency(data.edge_index, data.num_nodes))
         return ppr_sequences(graph, length, alpha, tolerance, lambda done: None, bases)[0]
 
     def pyg(bases: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         target = torch.from_numpy(bases)
         return get_ppr(data.edge_index, alpha, tolerance, target, data.num_nodes)
 
-    # In turn, so that both meet the same state of the machine. What one base node takes is the
-    # time to get ready, which all nodes share.
+    # In turn, so that both see the same load of the machine. The time for one base node is the
+    # setup time, which all nodes share.
     seconds: dict[str, list[float]] = {"ours": [], "pyg": []}
     results = {}
     for _ in range(ROUNDS):
@@ -122,7 +123,11 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def exact_scores(data: Data, bases: np.ndarray, alpha: float) -> np.ndarray:
-    """π = D y with (D − (1 − α) A) y = α e_b, float64 [bases, N]; the base node itself infinite."""
+    """Computes π = D y with (D − (1 − α) A) y = α e_b; the base node itself gets infinity.
+
+    Returns:
+        float64. Shape: ``(B, N)`` for B base nodes.
+    """
     A = adjacency(data.edge_index, data.num_nodes)
     degrees = np.maximum(A.sum(axis=1), 1)
     matrix = scipy.sparse.diags_array(degrees) - (1 - alpha) * A
@@ -139,7 +144,8 @@ def exact_scores(data: Data, bases: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def recall(scores: np.ndarray, sequences: np.ndarray) -> float:
-    """The share of the exact best nodes found, over the base nodes that have so many."""
+    """Returns the share of the exact top nodes that were found, over base nodes with enough of
+    them."""
     length = sequences.shape[1]
     shares = []
     for exact, row in zip(scores, sequences, strict=False):
@@ -152,7 +158,7 @@ def recall(scores: np.ndarray, sequences: np.ndarray) -> float:
 def top_nodes(
     edges: torch.Tensor, weights: torch.Tensor, bases: np.ndarray, length: int
 ) -> np.ndarray:
-    """The sequences in the result of ``get_ppr``."""
+    """Returns the sequences in the result of ``get_ppr``."""
     sequences = np.full((len(bases), length), -1)
     for row, base in enumerate(bases):
         own = edges[0] == base

@@ -1,4 +1,4 @@
-"""From measurements of peers to slopes, ratios, a table and a plot."""
+"""Summarizes the measurements of peers as slopes, ratios, tables and a plot."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from rich.table import Table
 
 Row = dict[str, Any]
 PREPARED = ("dgt", "dgt-light")  # models that read node sequences
-# Largest share of a peer's time, or memory, by size: what the project sets out to reach.
+# Targets: the largest share of the time or memory of a peer, by size.
 TIME_BARS = {
     "twitch": {("dgt", "gcn"): 0.6, ("dgt-light", "gcn"): 0.25, ("dgt", "sgformer"): 0.2,
                ("dgt", "polynormer"): 0.2},
@@ -23,7 +23,7 @@ FLAT_NODES = 100_000
 
 
 def fastest(rows: list[Row]) -> dict[tuple[str, str], Row]:
-    """Of each model and size, the form with the fastest step."""
+    """Returns the form with the fastest step for each model and size."""
     best: dict[tuple[str, str], Row] = {}
     for row in rows:
         if row["form"] == "prepare" or "failed" in row:
@@ -34,8 +34,8 @@ def fastest(rows: list[Row]) -> dict[tuple[str, str], Row]:
     return best
 
 
-def summarise(rows: list[Row], sweep: dict[str, int]) -> dict[str, Any]:
-    """Slopes over the sweep of sizes, memory per node, and ratios beside what they should be."""
+def summarize(rows: list[Row], sweep: dict[str, int]) -> dict[str, Any]:
+    """Computes slopes over the sweep of sizes, memory per node, and ratios with their targets."""
     best = fastest(rows)
     models = list(dict.fromkeys(model for model, _ in best))
     slopes, flatness = {}, {}
@@ -55,7 +55,9 @@ def summarise(rows: list[Row], sweep: dict[str, int]) -> dict[str, Any]:
     if "dgt" in slopes:
         checks.append(_check("slope of dgt's time", slopes["dgt"], SLOPE_BAR))
     if "dgt" in flatness:
-        checks.append(_check("largest to least memory a node of dgt", flatness["dgt"], FLAT_BAR))
+        checks.append(
+            _check("largest to smallest memory per node of dgt", flatness["dgt"], FLAT_BAR)
+        )
     for name, bars, field in (
         ("time", TIME_BARS, "seconds"),
         ("memory", MEMORY_BARS, "peak_bytes"),
@@ -73,12 +75,13 @@ def _check(name: str, value: float, bar: float) -> dict[str, Any]:
 
 
 def cells(rows: list[Row]) -> tuple[list[str], list[list[str]]]:
-    """The table's header and rows: for each model its fastest form, and each other that failed."""
+    """Returns the header and lines of the results table: the fastest form of each model, or
+    failures."""
     preparing = {(r["model"], r["size"]): r for r in rows if r["form"] == "prepare"}
-    header = ["graph", "model", "form", "seconds a step", "seconds to prepare", "peak memory"]
+    header = ["graph", "model", "form", "seconds per step", "seconds to prepare", "peak memory"]
     best, lines = fastest(rows), []
     for (model, size), row in best.items():
-        prepare = "–"  # made before and not measured
+        prepare = "–"  # prepared before and not measured
         if (model, size) in preparing:
             prepare = f"{preparing[model, size]['seconds']:.3g}"
         elif model not in PREPARED:
@@ -96,7 +99,7 @@ def _markdown(header: list[str], lines: list[list[str]]) -> list[str]:
 
 
 def _matrix(rows: list[Row], field: str, unit: float = 1.0) -> list[str]:
-    """A line for each model, a column for each graph."""
+    """Returns a Markdown table with a line per model and a column per graph."""
     best = fastest(rows)
     sizes = dict.fromkeys(row["size"] for row in rows)
 
@@ -119,7 +122,7 @@ def show(rows: list[Row], results: dict[str, Any]) -> None:
     console.print(table)
     for model, slope in results["slopes"].items():
         spread = results["memory_per_node_spread"].get(model)
-        more = "" if spread is None else f", memory a node within a factor of {spread:.2f}"
+        more = "" if spread is None else f", memory per node within a factor of {spread:.2f}"
         console.print(f"{model}: time grows as N^{slope:.2f}{more}")
     for check in results["checks"]:
         sign = "met" if check["met"] else "NOT MET"
@@ -127,12 +130,12 @@ def show(rows: list[Row], results: dict[str, Any]) -> None:
 
 
 def write(folder: Path, rows: list[Row], results: dict[str, Any]) -> None:
-    """``peers.md`` and, where matplotlib is installed, ``peers.png``."""
-    text = ["Seconds a step, each model in its fastest form:", "", *_matrix(rows, "seconds")]
+    """Writes ``peers.md`` and, if matplotlib is installed, ``peers.png``."""
+    text = ["Seconds per step, each model in its fastest form:", "", *_matrix(rows, "seconds")]
     text += ["", "Peak memory of the process, in GB:", "", *_matrix(rows, "peak_bytes", 1e9)]
     text += ["", "Time grows with the number of nodes N (10,000 and more, ten edges each) as:", ""]
     text += [f"- {model}: N^{slope:.2f}" for model, slope in results["slopes"].items()]
-    text += ["", "What the project sets out to reach:", ""]
+    text += ["", "Targets:", ""]
     text += [
         f"- {check['name']}: {check['value']:.2f}, at most {check['at_most']}"
         + ("" if check["met"] else " (not met)")
@@ -153,13 +156,13 @@ def write(folder: Path, rows: list[Row], results: dict[str, Any]) -> None:
     best = fastest(rows)
     figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
     for model in dict.fromkeys(model for model, _ in best):
-        # The sweep alone: the other sizes have more edges a node.
+        # Only the sweep: the other sizes have more edges per node.
         own = [r for (m, _), r in best.items() if m == model and r["edges"] == 10 * r["nodes"]]
         own.sort(key=lambda row: row["nodes"])
         nodes = [row["nodes"] for row in own]
         axes[0].loglog(nodes, [row["seconds"] for row in own], marker="o", label=model)
         axes[1].loglog(nodes, [row["peak_bytes"] / 1e9 for row in own], marker="o", label=model)
-    for axis, name in zip(axes, ("seconds a step", "peak memory, GB"), strict=True):
+    for axis, name in zip(axes, ("seconds per step", "peak memory, GB"), strict=True):
         axis.set_xlabel("nodes N")
         axis.set_ylabel(name)
         axis.grid(alpha=0.3)
