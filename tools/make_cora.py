@@ -1,4 +1,4 @@
-"""Makes src/dgt/data/cora.npz from the two Parquet files in the wheel of `graphdatascience`.
+"""Builds src/dgt/data/cora.npz from the two Parquet files in the wheel of `graphdatascience`.
 
 pip download --no-deps graphdatascience==2.2
 unzip graphdatascience-*.whl 'graphdatascience/resources/cora/*'
@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import torch
 from torch_geometric.data import Data
 
-from dgt.io import info, normalise, write_npz
+from dgt.data.files import info, normalize, write_npz
 
-# The order of the numbers in the column `subject`.
+# Names of the classes 0, 1, ... in the column `subject`.
 CLASSES = [
     "Neural_Networks",
     "Rule_Learning",
@@ -36,7 +36,7 @@ order = np.argsort(ids)
 edges = order[np.searchsorted(ids, ends, sorter=order)]
 assert (ids[edges] == ends).all()
 
-data = normalise(
+data = normalize(
     Data(
         x=torch.tensor(nodes["features"].to_pylist(), dtype=torch.float32),
         y=torch.tensor(nodes["subject"].to_pylist()),
