@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import browser, open_tab  # noqa: F401
+
 # Before anything loads torch, as the command line does: keeps the tests fast on a busy machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
