@@ -13,7 +13,8 @@ from dgt.config import Config
 from dgt.data.files import normalize, write_predictions
 from dgt.data.splits import PARTS, choose, labeled_nodes
 from dgt.errors import InputError
-from dgt.explain import Explanation, explain, find_node, model_weights, same_label_share
+from dgt.explain import Explanation, same_label_share
+from dgt.inspection import Inspection
 from dgt.models import build, require_memory
 from dgt.nn.flops import multiply_adds
 from dgt.prepare import carries_over, prepare
@@ -177,14 +178,7 @@ class NodeClassifier:
             top: Maximum number of nodes to return.
             data: As in :meth:`predict_proba`.
         """
-        if top < 1:
-            raise InputError(f"top: got {top}, expected at least 1")
-        graph, steps = self._prepared(data)
-        ids = node_ids(graph)
-        query = find_node(node, graph, ids)
-        weights = self._weights(graph, steps, torch.tensor([query]))
-        _, names, _ = self._named(graph, self._logits(steps))
-        return explain(weights[0], query, top, graph, ids, names)
+        return self.inspect(data).explain(node, top)
 
     def same_label_share(
         self, mask: Tensor, data: Data | None = None, *, itself: bool = True
@@ -197,10 +191,18 @@ class NodeClassifier:
             itself: Whether the attention of a node on itself counts. Otherwise, nodes that only
                 attend to themselves are left out.
         """
+        inside, nodes = self.inspect(data), mask.nonzero().squeeze(1)
+        shares = same_label_share(inside.weights(nodes), nodes, inside.data.y, itself=itself)
+        return float(shares.nanmean())
+
+    def inspect(self, data: Data | None = None) -> Inspection:
+        """Opens the model on a graph for a look inside: logits, representations and attention.
+
+        Args:
+            data: As in :meth:`predict_proba`.
+        """
         graph, steps = self._prepared(data)
-        nodes = mask.nonzero().squeeze(1)
-        weights = self._weights(graph, steps, nodes)
-        return float(same_label_share(weights, nodes, graph.y, itself=itself).nanmean())
+        return Inspection(self.config, self.model_.eval(), self.facts_, self._task, graph, steps)
 
     def multiply_adds(self, data: Data | None = None) -> int:
         """Returns the multiply-adds of one forward pass over a graph, which the paper calls FLOPs.
@@ -292,7 +294,3 @@ class NodeClassifier:
         probabilities = self._task.scores(logits).gather(1, predictions[:, None]).squeeze(1)
         names = [self.facts_.class_names[c] for c in predictions.tolist()]
         return node_ids(graph), names, probabilities.tolist()
-
-    def _weights(self, graph: Data, steps: Whole, nodes: Tensor) -> Tensor:
-        name = self.config.model.model
-        return model_weights(self.model_, name, steps.given, graph.num_nodes, nodes)

@@ -1,0 +1,126 @@
+"""A trained model on a graph, opened for a look inside."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from dgt.config import Config
+from dgt.errors import InputError
+from dgt.explain import Explanation, explain, find_node, model_weights
+from dgt.runs.identity import node_ids
+from dgt.runs.modelfile import Facts
+from dgt.training.batching import Whole
+from dgt.training.task import Task
+
+
+@dataclass
+class Inspection:
+    """What a trained model makes of a graph. Everything is computed when it is first used.
+
+    :meth:`dgt.NodeClassifier.inspect` returns it.
+    """
+
+    config: Config
+    model: nn.Module
+    """The model, in evaluation mode."""
+    facts: Facts
+    """The classes and features that the model knows."""
+    task: Task
+    data: Data
+    """The normalized graph."""
+    steps: Whole
+    """The inputs of the model, and how much of the graph is computed at a time."""
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The model's keyword arguments, except for ``nodes``."""
+        return dict(self.steps.given)
+
+    @cached_property
+    def ids(self) -> Sequence[int | str]:
+        """The user's id of each node."""
+        return node_ids(self.data)
+
+    @cached_property
+    def y(self) -> Tensor:
+        """The class of each node, as the model numbers them; -1: no label. Shape: ``(N,)``."""
+        return self.facts.labels(self.data)
+
+    @cached_property
+    def logits(self) -> Tensor:
+        """Shape: ``(N, C)``, on the CPU."""
+        return self.logits_of(self.model)
+
+    @cached_property
+    def probabilities(self) -> Tensor:
+        """The probability of each class. Shape: ``(N, C)``."""
+        return self.task.scores(self.logits)
+
+    @cached_property
+    def predictions(self) -> Tensor:
+        """The predicted class of each node. Shape: ``(N,)``."""
+        return self.task.predict(self.logits)
+
+    @cached_property
+    def predicted_names(self) -> list[str]:
+        """The name of each node's predicted class."""
+        return [self.facts.class_names[c] for c in self.predictions.tolist()]
+
+    @torch.no_grad()
+    def logits_of(self, model: Callable[..., Tensor]) -> Tensor:
+        """Returns the logits of all nodes, from the model or a variant of it with the same
+        arguments. Shape: ``(N, C)``."""
+        self.model.eval()
+        return self.steps.predict(model).cpu()
+
+    @cached_property
+    def has_attention(self) -> bool:
+        """Whether the model attends to nodes."""
+        return hasattr(self.model, "attention")
+
+    def weights(self, nodes: Tensor) -> Tensor:
+        """Returns the :func:`~dgt.explain.key_weights` of some nodes. Shape: ``(Q, N)``."""
+        name = self.config.model.model
+        return model_weights(self.model, name, self.inputs, self.data.num_nodes, nodes)
+
+    def explain(self, node: int | str, top: int = 20) -> Explanation:
+        """See :meth:`dgt.NodeClassifier.explain`."""
+        if top < 1:
+            raise InputError(f"top: got {top}, expected at least 1")
+        query = find_node(node, self.data, self.ids)
+        weights = self.weights(torch.tensor([query]))
+        return explain(weights[0], query, top, self.data, self.ids, self.predicted_names)
+
+    @torch.no_grad()
+    def representations(self) -> Tensor:
+        """Returns the input of the model's last layer, on the CPU. Shape: ``(N, C')``.
+
+        If this layer takes a sparse matrix, as in SGC, the logits are returned.
+        """
+        called: list[nn.Module] = []
+        self._watch(list(self.model.modules()), lambda module, z: called.append(module))
+        pieces: list[Tensor] = []
+        if called:
+            # The inputs of all other layers would take too much memory.
+            self._watch([called[-1]], lambda module, z: pieces.append(z.cpu()))
+        z = torch.cat(pieces) if pieces else self.logits
+        return z if len(z) == len(self.logits) else self.logits
+
+    def _watch(self, modules: list[nn.Module], note: Callable[[nn.Module, Tensor], None]) -> None:
+        """Calls ``note`` with the dense inputs of some modules in a pass over all nodes."""
+
+        def hook(module: nn.Module, given: tuple[Any, ...]) -> None:
+            if given and isinstance(z := given[0], Tensor) and z.layout == torch.strided:
+                note(module, z)
+
+        handles = [module.register_forward_pre_hook(hook) for module in modules]
+        try:
+            self.logits_of(self.model)
+        finally:
+            for handle in handles:
+                handle.remove()
