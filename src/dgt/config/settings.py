@@ -238,6 +238,9 @@ class TrainConfig:
     all at once."""
     seed: int = 0
     """Random seed of the initial weights and of dropout."""
+    keep_checkpoints: int = 0
+    """Maximum number of epochs, evenly spaced, whose weights are kept in the output folder, for dgt
+    explore. 0: none. The result does not depend on it."""
     splits: Literal["auto", "given", "published", "random"] = "auto"
     """Where the train, val and test nodes come from. auto: the graph's own or published splits if
     there are any, otherwise random ones, with 48/32/20 percent of each class."""
@@ -257,6 +260,7 @@ class TrainConfig:
                 "patience": (1, 10_000_000),
                 "batch_size": (1, 2**31 - 1),
                 "chunk_size": (1, 2**31 - 1),
+                "keep_checkpoints": (0, 1000),
             },
         )
         if callable(self.metric):

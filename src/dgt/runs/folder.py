@@ -11,6 +11,7 @@ from torch import Tensor
 from dgt.config import Config, read_toml, to_toml
 from dgt.data.files import write_predictions
 from dgt.errors import InputError
+from dgt.runs.kept import clear_kept
 from dgt.runs.modelfile import Facts, write_model
 from dgt.storage.files import write_text
 
@@ -198,6 +199,7 @@ def _clear(folder: Path) -> None:
                 run.rmdir()
     for name in (METRICS, CHECKPOINT, EPOCHS, MODEL, PREDICTIONS):
         (folder / name).unlink(missing_ok=True)
+    clear_kept(folder)
     _remove_parts(folder)
 
 

@@ -15,6 +15,7 @@ from dgt.config import TrainConfig
 from dgt.errors import InputError
 from dgt.ops.memory import POOL
 from dgt.runs.folder import Row, RunFolder
+from dgt.runs.kept import keep
 from dgt.storage.fingerprint import fingerprint
 from dgt.system.devices import seeded, supports_fused_adam
 from dgt.system.progress import live_bar
@@ -91,6 +92,7 @@ def fit(
         if resume and (saved_state := distributed.by_first(lambda: _saved(folder, identity))):
             at, tensors = saved_state
             average, best = checkpoint.restore(tensors, model, optimizer)
+        _keep(folder, config, len(at.rows), average)
         started = saved = time.monotonic()
         before = at.seconds
         with (
@@ -114,6 +116,7 @@ def fit(
                 _require_finite(row, config)
                 at.rows.append(row)
                 log(row)
+                _keep(folder, config, epoch, average)
                 at.seconds = before + time.monotonic() - started
                 value = val_value if metric.larger_is_better else -val_value
                 least = at.best_value if metric.larger_is_better else -at.best_value
@@ -222,6 +225,14 @@ def _saved(
     if folder is None or not folder.checkpoint.is_file():
         return None
     return checkpoint.read(folder.checkpoint, identity)
+
+
+def _keep(
+    folder: RunFolder | None, config: TrainConfig, epoch: int, weights: dict[str, Tensor]
+) -> None:
+    """Keeps the weights of an epoch for ``dgt explore``, if the settings ask for it."""
+    if folder is not None and config.keep_checkpoints:
+        keep(folder.path, config.keep_checkpoints, epoch, weights)
 
 
 def _log(
