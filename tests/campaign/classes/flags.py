@@ -1,0 +1,342 @@
+"""Every flag of every command, with wrong values by kind and, as a control, a valid one.
+
+The flags come from the application itself, so that new ones are covered.
+"""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from cyclopts.argument import Argument
+
+from dgt.cli.app import app
+from dgt.config import FIELDS
+from tests.campaign.case import Case, Expect
+from tests.campaign.judge import command
+from tests.campaign.material import FLAGS, TRAIN, copy, require_run
+
+# What each command is called with. Flags are added at the end.
+COMMANDS: dict[str, list[str]] = {
+    "train": TRAIN,
+    "prepare": ["prepare", "graph", "--quiet", "--out", "cache", *FLAGS],
+    "predict": ["predict", "run", "--quiet", "--out", "predictions.csv"],
+    "explain": ["explain", "run", "n3"],
+    "info": ["info", "graph"],
+    "tune": ["tune", "graph", "--quiet", "--out", "search", "--trials=1", "--runs=1", *FLAGS],
+    "reproduce": ["reproduce", "table1", "--show", "--datasets=cora", "--models=gcn"],
+}
+WRONG: dict[type, tuple[str, ...]] = {
+    int: (
+        "",
+        " ",
+        "x",
+        "1.5",
+        "nan",
+        "inf",
+        "-1",
+        "1e400",
+        "9" * 30,
+        "0x",
+        "1,000",
+        "½",
+        "None",
+        "--",
+        "1 2",
+        "-0.5",
+        "1" + "0" * 5000,
+    ),
+    float: (
+        "",
+        "x",
+        "nan",
+        "inf",
+        "-inf",
+        "-1",
+        "1e999",
+        "1,5",
+        "0..1",
+        "%",
+        "None",
+        "1/2",
+        "1j",
+        "9" * 400,
+    ),
+    bool: ("maybe", "2", "", "none"),
+    str: ("", "no-such-thing", "x" * 5000, "a\nb", "../..", "\u202e"),
+    Path: (
+        "",
+        "/",
+        ".",
+        "missing/\0x",
+        "x" * 300,
+        "file/below",
+        "/dev/null",
+        "/proc/none/x",
+        "graph",
+    ),
+}
+# Flags whose meaning is a path or a text of its own: what is wrong for them.
+SPECIAL: dict[str, tuple[str, ...]] = {
+    "--shard": (
+        "",
+        "1",
+        "1/1",
+        "2/1",
+        "0/0",
+        "-1/2",
+        "a/b",
+        "0/",
+        "/2",
+        "0/2/3",
+        "1.0/2",
+        "0/10000000",
+        "٠/٢",
+    ),
+    "--device": ("gpu", "cuda:99", "cuda:-1", "CPU", "cpu:1", "meta", "xla", "cuda", "mps"),
+    "--import": (
+        "",
+        "no_such_module",
+        "os.nothing",
+        "../x",
+        "graph/nodes.csv",
+        "..",
+        "a b",
+        "own_broken",
+        "own_exits",
+    ),
+    "--start": ("missing.toml", "graph", "graph/nodes.csv", ""),
+    "--config": ("missing.toml", "graph", "graph/nodes.csv", "", "/dev/null/x"),
+    "--readme": ("missing.md", "graph", "graph/nodes.csv", "", "/"),
+    "--results": ("graph/nodes.csv", "graph/nodes.csv/x", "missing\0", "x" * 300),
+    "--datasets": ("", "no-such-thing", "Cora", "graph"),
+    "--models": ("", "no-such-thing", "GCN"),
+}
+# Integers that may be 0, and numbers that may be any.
+ZERO = (
+    "--seed",
+    "--split",
+    "--weight-decay",
+    "--feature-weight-decay",
+    "--encoding-weight-decay",
+    "--key-weight-decay",
+    "--average",
+    "--dropout",
+    "--input-dropout",
+    "--encoding-dropout",
+    "--node-dropout",
+    "--value-dropout",
+)
+
+
+def cases() -> Iterator[Case]:
+    for name in COMMANDS:
+        for argument in _arguments(name):
+            yield from _wrong(name, argument)
+            if argument.name.startswith("--"):
+                yield from _controls(name, argument)
+        yield from _unknown(name)
+    yield from _together()
+
+
+def _arguments(name: str) -> list[Argument]:
+    found = app[name].assemble_argument_collection()
+    # Groups of settings have no flag of their own.
+    return [each for each in found if each.name != "*" and not each.children]
+
+
+def kind(argument: Argument) -> Any:
+    """Returns int, float, bool, str, Path or Literal; for several values, that of one."""
+    hint: Any = argument.hint
+    options = [each for each in get_args(hint) if each is not type(None)]
+    if get_origin(hint) is Literal:
+        return hint
+    if get_origin(hint) in (tuple, list):
+        return options[0]
+    if options:
+        inner = options[0]
+        return get_args(inner)[0] if get_origin(inner) in (tuple, list) else inner
+    return hint
+
+
+def _setting(flag: str) -> Any:
+    """Returns the field of a setting, or None for other flags."""
+    return FIELDS.get(flag.strip("-").replace("-", "_"))
+
+
+def _case(
+    title: str, expect: Expect, tokens: list[str], names: tuple[str, ...] = (), check: Any = None
+) -> Case:
+    def prepare() -> None:
+        copy("graph")
+        if tokens[0] in ("predict", "explain"):
+            copy("run")
+        if tokens[0] == "reproduce":
+            copy("results")
+        Path("file").write_text("a file\n")
+        Path("own_broken.py").write_text("1 / 0\n")
+        Path("own_exits.py").write_text("import sys\nsys.exit(3)\n")
+
+    repeat = f"dgt {shlex.join(tokens)}"
+    return Case(
+        title, expect, command(*tokens), prepare, names, check or (lambda _: None), repeat[:2000]
+    )
+
+
+def _with(name: str, argument: Argument, value: str) -> list[str]:
+    """Returns the command with another value for an argument."""
+    tokens = list(COMMANDS[name])
+    if not argument.name.startswith("--"):
+        place = 1 + (argument.index or 0)
+        return [*tokens[:place], value, *tokens[place + 1 :]]
+    for place, token in enumerate(tokens):
+        if token == argument.name:
+            return [*tokens[:place], f"{argument.name}={value}", *tokens[place + 2 :]]
+        if token.startswith(f"{argument.name}="):
+            return [*tokens[:place], f"{argument.name}={value}", *tokens[place + 1 :]]
+    return [*tokens, f"{argument.name}={value}"]
+
+
+def _wrong(name: str, argument: Argument) -> Iterator[Case]:
+    flag, type_ = argument.name, kind(argument)
+    if get_origin(type_) is Literal:
+        values: tuple[str, ...] = ("", "no-such-thing", get_args(type_)[0].upper(), "0", "None")
+    else:
+        values = SPECIAL.get(flag, WRONG[type_])
+    if not flag.startswith("--"):
+        values = (*WRONG[str], "/", "file", "file/below", "/dev/null", "missing")
+    if name in ("prepare", "tune") and _setting(flag) is not None:
+        # Parsed by the same code as those of train: two wrong values each, others for each flag.
+        start = sum(flag.encode()) % len(values)
+        values = tuple(dict.fromkeys((values[start], values[start // 2])))
+    for number, value in enumerate(values):
+        expect: Expect = "refused"
+        if (flag in ("--out", "--results") and value in (".", "graph", "/")) or (
+            name == "prepare" and flag == "--out"
+        ):
+            # The folder of the cache may be any folder.
+            expect = "either" if name in ("prepare", "reproduce") else "refused"
+        if value == "None" and type(None) in get_args(argument.hint):
+            expect = "either"  # as if it were not given
+        if flag == "--shard" and not value.isascii():
+            expect = "either"  # digits in another script, as Python reads them
+        shown = value if len(value) < 24 else f"{value[:12]}... ({len(value)})"
+        yield _case(
+            f"{name} {flag} {shown!r} {number}",
+            expect,
+            _with(name, argument, value),
+            (f"{flag.strip('-').replace('-', '_')}|{flag}|{value[:40] or 'empty'}|{name}",),
+        )
+
+
+def _controls(name: str, argument: Argument) -> Iterator[Case]:
+    """Yields controls with the default of a setting, its limits, and both forms of a flag."""
+    flag, type_ = argument.name, kind(argument)
+    check = (lambda _: require_run()) if name == "train" else None
+    setting = _setting(flag)
+    if setting is None or name != "train":
+        if flag in ("--json", "--quiet", "--overwrite") and flag not in COMMANDS[name]:
+            yield _case(f"control: {name} {flag}", "accepted", [*COMMANDS[name], flag], check=check)
+        if flag == "--threads":
+            yield _case(
+                f"control: {name} {flag} 2",
+                "accepted",
+                [*COMMANDS[name], "--threads=2"],
+                check=check,
+            )
+        return
+    default = setting.default
+    if get_origin(type_) is Literal:
+        values = list(get_args(type_))
+    elif setting.metadata.get("choices"):
+        values = list(setting.metadata["choices"])
+    elif type_ is bool:
+        values = []
+        for form in (flag, f"--no-{flag.strip('-')}"):
+            yield _case(f"control: {name} {form}", "accepted", [*COMMANDS[name], form], check=check)
+    else:
+        values = [str(default)] if default is not None else []
+        values += ["0"] if flag in ZERO else []
+    for value in dict.fromkeys(values):
+        if value in ("published", "cuda") or (flag, value) == ("--device", "auto"):
+            continue  # the graph has no published splits
+        quick = _with(name, argument, value)
+        if flag == "--epochs":
+            quick = _with(name, argument, "3")
+        yield _case(f"control: {name} {flag} {value}", "accepted", quick, check=check)
+
+
+def _unknown(name: str) -> Iterator[Case]:
+    base = COMMANDS[name]
+    for token in (
+        "--no-such-flag",
+        "--no-such-flag=1",
+        "-x",
+        "---quiet",
+        "--",
+        "--=1",
+        "surplus",
+        "--help=1",
+        "--lrr=0.1",
+    ):
+        tokens = [*base, token]
+        expect: Expect = "refused"
+        if token == "--" or (name == "predict" and token == "surplus"):
+            expect = "either" if token == "--" else "refused"
+        yield _case(f"{name} {token}", expect, tokens, (f"{token}|unknown|unused|argument",))
+    for argument in _arguments(name):
+        if argument.name.startswith("--") and kind(argument) is not bool:
+            repeated = get_origin(argument.hint) in (tuple, list) or "tuple" in str(argument.hint)
+            if not repeated:
+                yield _case(
+                    f"{name} {argument.name} without a value",
+                    "refused",
+                    [*base, argument.name],
+                    (argument.name,),
+                )
+    yield _case(f"{name} without arguments", "refused", [name], (f"{name}|GRAPH|RUN|TABLE",))
+
+
+def _together() -> Iterator[Case]:
+    """Yields flags that exclude each other, or that do not fit the model or the graph."""
+    wrong = {
+        "resume and overwrite": ["--resume", "--overwrite"],
+        "batch and chunk size": ["--batch-size=4", "--chunk-size=4"],
+        "chunks of gcn": ["--model=gcn", "--chunk-size=4"],
+        "chunks with batch norm": ["--norm=batch", "--chunk-size=4"],
+        "two criteria of dgt-light": ["--model=dgt-light", "--criteria", "bfs", "ppr"],
+        "heads do not divide channels": ["--heads=3"],
+        "published splits of an own graph": ["--splits=published"],
+        "no preset of an own graph": ["--preset"],
+        "lr twice": ["--lr=0.1", "--lr=0.2"],
+        "huge model": ["--hidden-channels=65536", "--blocks=1000", "--mlp-ratio=100"],
+        "more heads than channels": ["--heads=16"],
+        "a criterion twice": ["--criteria", "bfs", "bfs", "no-such"],
+        "an empty list of criteria": ["--criteria"],
+    }
+    for title, tokens in wrong.items():
+        last = tokens[-1].split("=")[0].strip("-")
+        first = tokens[0].split("=")[0].strip("-")
+        alternatives = "|".join(
+            {last, first, last.replace("-", "_"), first.replace("-", "_"), "memory", "preset"}
+        )
+        yield _case(f"train: {title}", "refused", [*TRAIN, *tokens], (alternatives,))
+    fine = {
+        "resume of nothing": ["--resume"],
+        "overwrite of nothing": ["--overwrite"],
+        "several criteria": ["--criteria", "bfs", "ppr"],
+        "random split": ["--splits=random", "--split=5"],
+        "chunks": ["--chunk-size=7"],
+        "one chunk": ["--chunk-size=1000000"],
+        "batches": ["--batch-size=5"],
+        "batches of one node": ["--batch-size=1"],
+        "two runs": ["--runs=2", "--json"],
+        "more positions than nodes": ["--length=100"],
+        "few anchors": ["--anchors=3"],
+        "more anchors than nodes": ["--anchors=1000"],
+        "largest seed": [f"--seed={2**63 - 1}"],
+        "double precision": ["--precision=double"],
+    }
+    for title, tokens in fine.items():
+        check = None if "two runs" in title else (lambda _: require_run())
+        yield _case(f"control: train: {title}", "accepted", [*TRAIN, *tokens], check=check)
