@@ -16,6 +16,14 @@ class RankError(Exception):
     """Another process of the same training job has ended or cannot be reached."""
 
 
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end by a signal other than that of Ctrl-C."""
+
+    def __init__(self, signal: int) -> None:
+        super().__init__(signal)
+        self.signal = signal
+
+
 class MemoryNeeded(InputError):
     """A model needs more memory on a graph than is available."""
 

@@ -1,6 +1,6 @@
 """NodeClassifier: trains, evaluates, explains and saves a model."""
 
-from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,15 @@ from dgt.inspection import Inspection
 from dgt.models import build, require_memory
 from dgt.nn.flops import multiply_adds
 from dgt.prepare import carries_over, prepare
-from dgt.runs.folder import CONFIG, RunFolder, Settings, State, read_metrics, read_settings
-from dgt.runs.identity import node_ids
+from dgt.runs.files import CONFIG, Settings, read_metrics, read_settings
+from dgt.runs.folder import RunFolder, State
 from dgt.runs.modelfile import Facts, read_model
-from dgt.system.devices import resolve, seeded
+from dgt.system.devices import device_of, seeded
 from dgt.training import distributed
 from dgt.training.batching import Whole
 from dgt.training.loop import fit as train
 from dgt.training.problem import Problem
-from dgt.training.results import of_run, warn_unpredicted
+from dgt.training.results import named, of_run, warn_unpredicted
 from dgt.training.steps import steps_for
 from dgt.training.task import Classification, Task
 
@@ -83,21 +83,33 @@ class NodeClassifier:
             progress: Show progress on stderr.
             graph: Name or path of the graph, for the files in ``out``.
         """
-        self._device = self._resolve_device()
+        self._device = device_of(self.config)
         problem = Problem.of(data, self.config)
         del data  # so that it can be freed
-        folder = None if out is None else RunFolder(out)
-        state: State = "new"
-        if folder is not None:
-            settings = Settings(self.config, graph)
-            state = distributed.by_first(partial(folder.claim, settings, resume, overwrite))
-        self._data, self._steps = problem.data, problem.prepare(self._device, progress)
+        with nullcontext() if out is None else RunFolder(out) as folder:
+            state: State = "new"
+            if folder is not None:
+                settings = Settings(self.config, graph)
+                state = distributed.by_first(partial(folder.claim, settings, resume, overwrite))
+            return self._fit(problem, folder, state, graph, progress)
+
+    def _fit(
+        self,
+        problem: Problem,
+        folder: RunFolder | None,
+        state: State,
+        graph: str | None,
+        show: bool,
+    ) -> "NodeClassifier":
+        self._data, self._steps = problem.data, problem.prepare(self._device, show)
         if folder is not None and state == "complete":
             self._restore(folder).facts_.require_same(problem.facts, folder.path)
             return self
         self._build(problem.facts)
         if distributed.rank() > 0:
             folder = None  # only rank 0 writes
+        if folder is not None:
+            folder.begin()
         history = train(
             self.model_,
             self._steps,
@@ -107,15 +119,15 @@ class NodeClassifier:
             self._data.val_mask,
             self.config.train,
             folder=folder,
-            resume=resume,
-            progress=progress,
+            resume=state == "begun",
+            progress=show,
         )
         self.history_ = history.epochs
         logits = self._logits(self._steps)
         self.metrics_ = of_run(problem, self._task, self.model_, history, logits, graph)
         warn_unpredicted(self._task.predict(logits), self._data)
         if folder is not None:
-            predictions = self._named(self._data, logits)
+            predictions = named(self._task, self.facts_, self._data, logits)
             folder.finish(self.model_.state_dict(), self.facts_, predictions, self.metrics_)
         return self
 
@@ -158,15 +170,19 @@ class NodeClassifier:
         nodes = labeled_nodes(graph, y, mask)
         return self._task.measure(self._logits(steps)[nodes], y[nodes], [chosen])[chosen]
 
-    def write_predictions(self, path: Path | str, data: Data | None = None) -> None:
+    def write_predictions(
+        self, path: Path | str, data: Data | None = None, *, overwrite: bool = True
+    ) -> None:
         """Writes one row per node with the columns ``id``, ``prediction`` and ``probability``.
 
         Args:
             path: A ``.csv`` or ``.parquet`` file.
             data: As in :meth:`predict_proba`.
+            overwrite: Replace an existing file, or raise an error.
         """
         graph, steps = self._prepared(data)
-        write_predictions(path, *self._named(graph, self._logits(steps)))
+        predictions = named(self._task, self.facts_, graph, self._logits(steps))
+        write_predictions(path, *predictions, replace=overwrite)
 
     def explain(self, node: int | str, top: int = 20, data: Data | None = None) -> Explanation:
         """Explains the prediction for a node by the nodes that it attends to most.
@@ -244,7 +260,7 @@ class NodeClassifier:
         self.model_: nn.Module = model.to(self._device)
 
     def _restore(self, folder: RunFolder) -> "NodeClassifier":
-        self._device = self._resolve_device()
+        self._device = device_of(self.config)
         weights, facts = read_model(folder.model)
         self._build(facts)
         try:
@@ -255,10 +271,6 @@ class NodeClassifier:
         if folder.is_complete():
             self.metrics_ = read_metrics(folder.path)
         return self
-
-    def _resolve_device(self) -> torch.device:
-        double = self.config.model.precision == "double"
-        return resolve(self.config.train.device, double)
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "model_"):
@@ -285,12 +297,3 @@ class NodeClassifier:
         """Returns the logits of all nodes, on the CPU."""
         self.model_.eval()
         return steps.predict(self.model_).cpu()
-
-    def _named(
-        self, graph: Data, logits: Tensor
-    ) -> tuple[Sequence[int | str], list[str], list[float]]:
-        """Returns node ids, names of the predicted classes and their probabilities."""
-        predictions = self._task.predict(logits)
-        probabilities = self._task.scores(logits).gather(1, predictions[:, None]).squeeze(1)
-        names = [self.facts_.class_names[c] for c in predictions.tolist()]
-        return node_ids(graph), names, probabilities.tolist()

@@ -17,7 +17,7 @@ from dgt.cli import main
 from dgt.config import MODELS, Config, presets, read_toml
 from dgt.data import NAMES
 from dgt.evaluate import summarize
-from dgt.runs.folder import read_settings
+from dgt.runs.files import read_settings
 from tests.small import LABELS, block_graph, flags, write_folder
 
 

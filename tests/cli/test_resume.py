@@ -152,28 +152,40 @@ def test_killed_while_it_trains(graph: Path, tmp_path: Path):
     require_same(out, tmp_path / "whole")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs SIGINT")
-def test_interrupted_it_says_how_to_continue(graph: Path, tmp_path: Path):
-    out = tmp_path / "run"
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_it_says_how_to_continue(
+    graph: Path, tmp_path: Path, sent: signal.Signals, code: int, kept: bool
+):
+    """Without a checkpoint, there is nothing to continue, and nothing is left."""
+    out = tmp_path / "runs" / "run"
     command = ["train", graph, "--out", out, *flags(epochs=100000, patience=100000)]
+    start = f"import dgt.training.loop as loop; loop.CHECKPOINT_SECONDS = {0 if kept else 1e9}"
     process = subprocess.Popen(
-        [sys.executable, "-m", "dgt", *map(str, command)],
+        [sys.executable, "-c", f"{start}\nimport dgt.__main__", *map(str, command)],
         stderr=subprocess.PIPE,
         text=True,
         # Background jobs of a shell, which these tests may be, ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
-        while not (out / "metrics.jsonl").exists():
+        while not (out / ("checkpoint.safetensors" if kept else "metrics.jsonl")).exists():
             assert process.poll() is None
             time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sent)
         _, err = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 130
-    assert f"to continue: dgt train {graph} --out {out} --resume" in err
-    assert "Traceback" not in err
+    assert process.returncode == code
+    assert len(err.strip().splitlines()) == 1
+    if kept:
+        assert f"to continue: dgt train {graph} --out {out} --resume" in err
+        names = {"config.toml", "metrics.jsonl", "checkpoint.safetensors"}
+        assert {path.name for path in out.iterdir()} == names
+    else:
+        assert "interrupted before the first checkpoint; nothing was kept" in err
+        assert not (tmp_path / "runs").exists()
 
 
 def test_a_complete_run_is_left_as_it_is(graph: Path, whole: Path, capsys):

@@ -3,7 +3,8 @@ import tomllib
 import pytest
 
 from dgt.config import Config, to_toml
-from dgt.runs.folder import RunFolder, Settings, read_settings
+from dgt.runs.files import Settings, read_settings
+from dgt.runs.folder import RunFolder
 from dgt.tune.records import preset
 
 

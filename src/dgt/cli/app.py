@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+from contextlib import nullcontext
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -15,7 +16,8 @@ from dgt.cli.reproduce import reproduce
 from dgt.cli.settings import fill_in
 from dgt.cli.train import train
 from dgt.cli.tune import tune
-from dgt.errors import InputError, RankError
+from dgt.errors import InputError, RankError, Terminated
+from dgt.system import signals
 
 EXAMPLES = """\
 Examples:
@@ -55,7 +57,8 @@ def main(tokens: list[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 on success, 2 for invalid user input, 1 for a failure of the system (such
-        as a full disk), 130 after Ctrl-C, 141 if the reader of stdout has closed it.
+        as a full disk), 130 after Ctrl-C, 143 after SIGTERM, 141 if the reader of stdout has
+        closed it.
     """
     # Must be set before torch is loaded. Threads then sleep while they wait for each other; by
     # default they spin, which slows training down many times on a busy machine.
@@ -63,12 +66,16 @@ def main(tokens: list[str] | None = None) -> int:
     logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
     logging.addLevelName(logging.WARNING, "warning")
     try:
-        app(tokens, exit_on_error=False, print_error=False)
+        # A rank that waits for others could not react; torchrun ends it in its own way.
+        with nullcontext() if "TORCHELASTIC_RUN_ID" in os.environ else signals.raised():
+            app(tokens, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except CycloptsError as error:
         return _fail(" ".join(str(error).split()), 2)
     except InputError as error:
         return _fail(error, 2)
+    except Terminated as error:
+        return 128 + error.signal
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

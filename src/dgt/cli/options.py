@@ -74,7 +74,7 @@ def use_threads(threads: int | None) -> None:
 
 def graph_of(run: Path, graph: str | None) -> str:
     """Returns the graph to use with a run: the given one, else the one it was trained on."""
-    from dgt.runs.folder import read_settings
+    from dgt.runs.files import read_settings
 
     name = graph or read_settings(run).graph
     if name is None:

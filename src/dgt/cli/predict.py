@@ -41,13 +41,13 @@ def predict(
     from dgt.data import graph_files, load
     from dgt.data.files import check_predictions_path
     from dgt.estimator import NodeClassifier
-    from dgt.runs.folder import CONFIG, MODEL
+    from dgt.runs.files import CONFIG, MODEL
 
     check_predictions_path(out)
     classifier = NodeClassifier.load(run, **({} if device is None else {"device": device}))
     name = graph_of(run, graph)
     check_replaceable(out, [*graph_files(name), run / CONFIG, run / MODEL], overwrite)
     data = load(name, classifier.config.train.splits)
-    classifier.write_predictions(out, data)
+    classifier.write_predictions(out, data, overwrite=overwrite)
     if not quiet:
         print(f"{data.num_nodes} predictions in {out}", file=sys.stderr)

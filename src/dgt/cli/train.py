@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +54,18 @@ def train(
     use_threads(threads)
 
     from dgt.data import load
-    from dgt.runs import folder
+    from dgt.runs import files
     from dgt.runs.many import canonical, free_folder, train_runs
     from dgt.training import distributed
 
     if distributed.restarted() and out is not None:
         resume, overwrite = True, False
     try:
-        with distributed.job():
-            out = distributed.by_first(lambda: out or free_folder(graph))
-            complete = resume and (out / folder.METRICS).is_file()
+        with distributed.job(), ExitStack() as stack:
+            if out is None:
+                new = free_folder(graph)
+                out = distributed.by_first(lambda: stack.enter_context(new))
+            complete = resume and (out / files.METRICS).is_file()
             metrics = train_runs(
                 load(graph, chosen.train.splits),
                 chosen,
@@ -74,11 +77,13 @@ def train(
                 progress=not quiet and distributed.rank() == 0,
             )
     except KeyboardInterrupt:
-        if out is not None and (out / folder.CONFIG).is_file():
+        if out is not None and (out / files.CONFIG).is_file():
             again = ["dgt", "train", graph, "--out", str(out), "--resume"]
             again += ["--runs", str(runs)] if runs > 1 else []
             again += [f"--import={module}" for module in modules]
             print(f"\ninterrupted; to continue: {shlex.join(again)}", file=sys.stderr)
+        elif distributed.rank() == 0:
+            print("\ninterrupted before the first checkpoint; nothing was kept", file=sys.stderr)
         raise
     if distributed.rank() > 0:
         return

@@ -4,36 +4,34 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from torch import Tensor
 
-from dgt.config import Config, read_toml, to_toml
+from dgt.config import Config, to_toml
 from dgt.data.files import write_predictions
 from dgt.errors import InputError
+from dgt.runs.files import (
+    CHECKPOINT,
+    CONFIG,
+    EPOCHS,
+    METRICS,
+    MODEL,
+    PREDICTIONS,
+    Settings,
+    read_settings,
+    require_run,
+)
 from dgt.runs.kept import clear_kept
 from dgt.runs.modelfile import Facts, write_model
+from dgt.storage.claims import LOCK, Claim
 from dgt.storage.files import write_text
+from dgt.system.devices import device_of
 
-CONFIG = "config.toml"
-METRICS = "metrics.json"
-EPOCHS = "metrics.jsonl"
-MODEL = "model.safetensors"
-PREDICTIONS = "predictions.parquet"
-CHECKPOINT = "checkpoint.safetensors"
+IN_USE = "another process is training in this folder"
 
 State = Literal["new", "begun", "complete"]
 Row = dict[str, float]
-
-
-class Settings(NamedTuple):
-    """The content of ``config.toml`` in a run's folder."""
-
-    config: Config
-    graph: str | None = None
-    """Name or path of the graph."""
-    runs: int = 1
-    """Number of runs in the folder. If there are several, each has its own subfolder."""
 
 
 class RunFolder:
@@ -47,35 +45,68 @@ class RunFolder:
         self.path = Path(path)
         self.model = self.path / MODEL
         self.checkpoint = self.path / CHECKPOINT
+        self._claim: Claim | None = None
+        self._new: Settings | None = None  # of a new run
+        self._begun = False
+
+    def __enter__(self) -> "RunFolder":
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Gives up the folder. A run that failed before its first checkpoint leaves nothing."""
+        if self._claim is not None:
+            if kind is not None and self._begun and self._claim.is_held():
+                self._withdraw()
+            self._claim.release()
 
     def claim(self, settings: Settings, resume: bool = False, overwrite: bool = False) -> State:
-        """Makes this run the owner of the folder and writes its settings.
+        """Makes this process the owner of the folder, until the folder is left as a context.
 
         Args:
             settings: The settings of the run.
             resume: Continue the run in the folder. Its settings must be the same.
-            overwrite: Replace the run in the folder. Only files of a run are removed.
+            overwrite: Replace the run in the folder. Only files of a run are removed, by
+                :meth:`begin`.
 
         Returns:
             Whether the run in the folder is new, begun or complete.
         """
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"{self.path}: is a file, expected a folder or a new name")
+        if resume and self.is_complete():
+            self._require_same(settings)
+            return "complete"
+        self._claim = Claim(self.path, IN_USE)
+        state = self._state(settings, resume, overwrite)
+        self._new = settings if state == "new" else None
+        return state
+
+    def _state(self, settings: Settings, resume: bool, overwrite: bool) -> State:
         if not self._entries():
-            self._make()
-        elif resume:
+            return "new"
+        if resume:
             self._require_same(settings)
             return "complete" if self.is_complete() else "begun"
-        elif overwrite:
-            read_settings(self.path)
-            _clear(self.path)
-        else:
+        if not overwrite:
             raise InputError(
                 f"{self.path}: the folder is not empty; choose another one, or continue its run "
                 "with --resume or replace it with --overwrite"
             )
-        self.write_settings(settings)
+        require_run(self.path)
         return "new"
+
+    def begin(self) -> None:
+        """Writes the settings of a new run. Until then, a run in the folder is left as it is."""
+        self.require_held()
+        self._begun = True
+        if self._new is not None:
+            _clear(self.path)
+            self.write_settings(self._new)
+
+    def require_held(self) -> None:
+        """Raises an error if the folder was removed or replaced since it was claimed."""
+        if self._claim is not None:
+            self._claim.require_held()
 
     def is_complete(self) -> bool:
         """Returns whether the run has finished. Its metrics are written last."""
@@ -94,18 +125,21 @@ class RunFolder:
         with open(path, "a", buffering=1) as file:
 
             def append(row: Row) -> None:
+                self.require_held()
                 file.write(json.dumps(row) + "\n")
 
             yield append
 
     def save_model(self, weights: dict[str, Tensor], facts: Facts, config: Config) -> None:
         """Writes a model without a run. Replaces only files of another model."""
-        if (self.path / CONFIG).exists():
-            read_settings(self.path)  # raises if the file belongs to another program
-        if self.is_complete() or self.checkpoint.exists():
-            raise InputError(f"{self.path}: holds a training run; save to another folder")
-        write_model(self.model, weights, facts)
-        self.write_settings(Settings(config))
+        with self:
+            self._claim = Claim(self.path, IN_USE)
+            if (self.path / CONFIG).exists():
+                require_run(self.path)
+            if self.is_complete() or self.checkpoint.exists():
+                raise InputError(f"{self.path}: holds a training run; save to another folder")
+            write_model(self.model, weights, facts)
+            self.write_settings(Settings(config))
 
     def finish(
         self,
@@ -122,28 +156,39 @@ class RunFolder:
             predictions: Ids, predictions and probabilities of the nodes.
             metrics: The content of ``metrics.json``.
         """
+        self.require_held()
         write_model(self.model, weights, facts)
         write_predictions(self.path / PREDICTIONS, *predictions)
+        for name in (EPOCHS, MODEL, PREDICTIONS):
+            if not (self.path / name).is_file():
+                raise OSError(f"{self.path / name}: was removed by another program")
         self.complete(metrics)
         self.checkpoint.unlink(missing_ok=True)
 
     def complete(self, metrics: dict[str, Any]) -> None:
         """Writes the metrics, which marks the run, or all runs in the folder, as complete."""
+        self.require_held()
+        if not (self.path / CONFIG).is_file():
+            raise OSError(f"{self.path / CONFIG}: was removed by another program")
         write_text(self.path / METRICS, json.dumps(metrics, indent=2) + "\n")
         _remove_parts(self.path)
 
     def _entries(self) -> list[Path]:
-        """Returns the content of the folder, without leftovers of interrupted writes."""
-        return [p for p in self.path.iterdir() if not _is_part(p)] if self.path.is_dir() else []
+        """Returns the content of the folder, without leftovers of interrupted processes."""
+        return [p for p in self.path.iterdir() if not _is_part(p) and p.name != LOCK]
 
-    def _make(self) -> None:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot create this folder: {error.strerror}") from None
+    def _withdraw(self) -> None:
+        """Removes the files of a run that there is nothing to resume from."""
+        kept = self.checkpoint.exists() or self.is_complete() or _runs(self.path)
+        if not kept:
+            _clear(self.path)
+            (self.path / CONFIG).unlink(missing_ok=True)
 
     def _require_same(self, settings: Settings) -> None:
-        before, now = _flat(read_settings(self.path)), _flat(settings)
+        earlier = read_settings(self.path)
+        before, now = _flat(earlier), _flat(settings)
+        if _same_device(earlier.config, settings.config):
+            before["device"] = now["device"]
         changed = [
             f"{name} was {before[name]!r}, now {now[name]!r}"
             for name in before
@@ -155,48 +200,31 @@ class RunFolder:
             )
 
 
-def read_settings(folder: Path) -> Settings:
-    """Reads the settings from a run's folder."""
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder, expected the folder of a training run")
-    path = folder / CONFIG
-    if not path.is_file():
-        raise InputError(f"{folder}: not the folder of a run: it has no {CONFIG}")
-    tables = read_toml(path)
-    graph, runs = tables.pop("graph", None), tables.pop("runs", 1)
-    if not isinstance(graph, str | None):
-        raise InputError(f"{path}: graph: expected a name or path, got {graph!r}")
-    if not isinstance(runs, int) or isinstance(runs, bool) or runs < 1:
-        raise InputError(f"{path}: runs: expected an integer of at least 1, got {runs!r}")
-    return Settings(Config.from_dict(tables, str(path)), graph, runs)
-
-
-def read_metrics(folder: Path) -> dict[str, Any]:
-    """Reads the metrics of a complete run."""
-    path = folder / METRICS
-    try:
-        metrics = json.loads(path.read_text())
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file; the run is not complete") from None
-    except ValueError as error:
-        raise InputError(f"{path}: not a JSON file: {error}") from None
-    if not isinstance(metrics, dict):
-        raise InputError(f"{path}: expected a JSON object, got {type(metrics).__name__}")
-    return metrics
-
-
 def _flat(settings: Settings) -> dict[str, Any]:
     return {"graph": settings.graph, "runs": settings.runs, **settings.config.flat()}
 
 
+def _same_device(before: Config, now: Config) -> bool:
+    """Returns whether two runs use the same device, such as ``auto`` and ``cpu`` without a GPU."""
+    try:
+        return device_of(before) == device_of(now)
+    except InputError:  # not on this machine
+        return False
+
+
+def _runs(folder: Path) -> list[Path]:
+    """Returns the subfolders of several runs."""
+    return [run for run in folder.glob("run-*") if run.is_dir() and (run / CONFIG).is_file()]
+
+
 def _clear(folder: Path) -> None:
     """Removes the files of a run and of its subfolders. All other files are kept."""
-    for run in folder.glob("run-*"):
-        if run.is_dir() and (run / CONFIG).is_file():
-            _clear(run)
-            (run / CONFIG).unlink()
-            if not any(run.iterdir()):
-                run.rmdir()
+    for run in _runs(folder):
+        _clear(run)
+        for name in (CONFIG, LOCK):
+            (run / name).unlink(missing_ok=True)
+        if not any(run.iterdir()):
+            run.rmdir()
     for name in (METRICS, CHECKPOINT, EPOCHS, MODEL, PREDICTIONS):
         (folder / name).unlink(missing_ok=True)
     clear_kept(folder)

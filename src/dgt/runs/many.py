@@ -1,5 +1,8 @@
 """Trains one or several runs, over splits and seeds, and summarizes them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +10,10 @@ from torch_geometric.data import Data
 
 from dgt.config import Config
 from dgt.data import is_name, short_name
+from dgt.errors import InputError
 from dgt.estimator import NodeClassifier
-from dgt.runs.folder import RunFolder, Settings, read_metrics
+from dgt.runs.files import Settings, read_metrics
+from dgt.runs.folder import RunFolder
 from dgt.runs.plan import plan_on
 from dgt.training import distributed
 from dgt.training.results import of_runs
@@ -49,22 +54,23 @@ def train_runs(
         )
         return classifier.metrics_
     configs = plan_on(data, config, runs)
-    folder = RunFolder(out)
     settings = Settings(config, graph, runs)
-    state = distributed.by_first(lambda: folder.claim(settings, resume, overwrite))
-    if state == "complete":
-        return read_metrics(out)
-    metrics = []
-    for r, each in enumerate(configs):
-        run = out / f"run-{r:02d}"
-        classifier = NodeClassifier(each).fit(
-            data, out=run, resume=resume, progress=progress, graph=graph
-        )
-        metrics.append(classifier.metrics_)
-    summary = of_runs(metrics)
-    if distributed.rank() == 0:
-        folder.complete(summary)
-    return summary
+    with RunFolder(out) as folder:
+        state = distributed.by_first(lambda: folder.claim(settings, resume, overwrite))
+        if state == "complete":
+            return read_metrics(out)
+        distributed.by_first(folder.begin)
+        metrics = []
+        for r, each in enumerate(configs):
+            run = out / f"run-{r:02d}"
+            classifier = NodeClassifier(each).fit(
+                data, out=run, resume=resume, progress=progress, graph=graph
+            )
+            metrics.append(classifier.metrics_)
+        summary = of_runs(metrics)
+        if distributed.rank() == 0:
+            folder.complete(summary)
+        return summary
 
 
 def canonical(graph: str) -> str:
@@ -72,9 +78,30 @@ def canonical(graph: str) -> str:
     return graph if is_name(graph) else str(Path(graph).resolve())
 
 
-def free_folder(graph: str) -> Path:
-    """Returns the first of ``runs/GRAPH-1``, ``runs/GRAPH-2`` etc. that does not exist."""
-    name, n = short_name(graph), 1
-    while (path := Path("runs") / f"{name}-{n}").exists():
-        n += 1
-    return path
+@contextmanager
+def free_folder(graph: str) -> Iterator[Path]:
+    """Creates and yields the first of ``runs/GRAPH-1``, ``runs/GRAPH-2`` etc. that does not exist.
+
+    Several processes get different folders. A folder that is still empty after an error is removed.
+    """
+    parent, name = Path("runs"), short_name(graph)
+    try:
+        parent.mkdir(exist_ok=True)
+        path = next(path for n in count(1) if _create(path := parent / f"{name}-{n}"))
+    except OSError as error:
+        raise InputError(f"{parent}: cannot create a folder here: {error.strerror}") from None
+    try:
+        yield path
+    except BaseException:
+        with suppress(OSError):  # not empty
+            path.rmdir()
+            parent.rmdir()
+        raise
+
+
+def _create(folder: Path) -> bool:
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    return True

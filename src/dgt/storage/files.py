@@ -21,13 +21,15 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "dgt"
 
 
-def write_atomically(path: Path | str, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path | str, write: Callable[[Path], None], replace: bool = True) -> None:
     """Writes a file so that it is never seen incomplete, even after a crash.
 
     Args:
         path: File to create or replace. Missing parent folders are created.
         write: Writes the content to the path it is given: a new file in the folder of :obj:`path`
             with the same extension.
+        replace: Replace an existing file. Otherwise, if several processes write the same file, one
+            succeeds and all others raise an error.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -37,8 +39,13 @@ def write_atomically(path: Path | str, write: Callable[[Path], None]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         write(beside)
         _sync(beside)
-        os.replace(beside, target)
+        if replace:
+            os.replace(beside, target)
+        else:
+            _move_to_new(beside, target)
     except OSError as error:
+        if not replace and target.exists():
+            raise InputError(f"{path}: exists; choose another file or pass --overwrite") from None
         raise InputError(f"{path}: cannot write: {error.strerror or error}") from error
     finally:
         with contextlib.suppress(OSError):
@@ -60,6 +67,18 @@ def write_bytes(path: Path | str, content: bytes) -> None:
 def write_text(path: Path | str, text: str) -> None:
     """Writes :obj:`text` as UTF-8, atomically."""
     write_bytes(path, text.encode())
+
+
+def _move_to_new(source: Path, target: Path) -> None:
+    """Renames a file, unless the target exists."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:  # hard links are not supported
+        with open(target, "xb"):
+            pass
+        os.replace(source, target)
 
 
 def _sync(path: Path) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from dgt.config import Config
 from dgt.errors import InputError
 
 FUSED_ADAM = ("cpu", "cuda", "mps")
@@ -37,6 +38,11 @@ def resolve(name: str, double: bool = False) -> torch.device:
     if name not in ("cpu", "mps"):
         raise InputError(f"device: got {name!r}, expected auto, cpu, cuda, cuda:N or mps")
     return torch.device(name)
+
+
+def device_of(config: Config) -> torch.device:
+    """Returns the device that the settings choose."""
+    return resolve(config.train.device, double=config.model.precision == "double")
 
 
 def _gpu(name: str, index: int) -> int:

@@ -1,8 +1,8 @@
-"""The content of ``metrics.json``, for one run and for several."""
+"""The results of training: the content of ``metrics.json``, and the predictions."""
 
 import logging
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,8 @@ from torch_geometric.data import Data
 import dgt
 from dgt.data.splits import PARTS
 from dgt.evaluate import summarize
+from dgt.runs.identity import node_ids
+from dgt.runs.modelfile import Facts
 from dgt.training import distributed
 from dgt.training.loop import History
 from dgt.training.problem import Problem
@@ -94,6 +96,16 @@ def of_runs(metrics: list[dict[str, Any]]) -> dict[str, Any]:
         **{name: first[name] for name in ("splits", "parameters", "device", "versions")},
         "runs": [{k: v for k, v in m.items() if k not in shared} for m in metrics],
     }
+
+
+def named(
+    task: Task, facts: Facts, graph: Data, logits: Tensor
+) -> tuple[Sequence[int | str], list[str], list[float]]:
+    """Returns node ids, names of the predicted classes and their probabilities."""
+    predictions = task.predict(logits)
+    probabilities = task.scores(logits).gather(1, predictions[:, None]).squeeze(1)
+    names = [facts.class_names[c] for c in predictions.tolist()]
+    return node_ids(graph), names, probabilities.tolist()
 
 
 def _named(metric: str) -> list[str]:

@@ -10,13 +10,13 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
 from dgt.config import Config, TrainConfig
 from dgt.errors import InputError
 from dgt.evaluate import METRICS
+from dgt.storage.claims import LOCK, Claim
 from dgt.storage.files import write_text
-from dgt.storage.locks import lock
 
 SEARCH = "search.json"
 STUDY = "study.log"
@@ -34,24 +34,27 @@ def identity(
 
 @contextmanager
 def claim(out: Path, search: dict[str, Any]) -> Iterator[optuna.Study]:
-    """Locks a folder for a search and yields the study in it.
+    """Reserves a folder for a search and yields the study in it.
 
     Args:
         out: New folder, empty folder, or folder of the same search.
         search: The :func:`identity` of the search.
     """
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file, expected a folder or a new name")
     path = out / SEARCH
     search = json.loads(json.dumps(search))
-    if path.is_file():
-        _require_same(path, search)
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out}: not the folder of a search, expected a new or empty folder")
-    else:
-        write_text(path, json.dumps(search, indent=2) + "\n")
-    with open(out / STUDY, "ab") as file:
-        if not lock(file, wait=False):
-            raise InputError(f"{out}: another search is running in this folder")
+    held = Claim(out, "another search is running in this folder")
+    try:
+        if path.is_file():
+            _require_same(path, search)
+        elif any(each.name != LOCK for each in out.iterdir()):
+            raise InputError(f"{out}: not the folder of a search, expected a new or empty folder")
+        else:
+            write_text(path, json.dumps(search, indent=2) + "\n")
         yield _open(out / STUDY, search["settings"]["metric"])
+    finally:
+        held.release()
 
 
 def _require_same(path: Path, search: dict[str, Any]) -> None:
@@ -84,12 +87,22 @@ def _lines(search: dict[str, Any]) -> dict[str, Any]:
 
 def _open(path: Path, metric: str) -> optuna.Study:
     # A truncated last line, for example after a power failure, would damage the next one.
-    text = path.read_bytes()
+    text = path.read_bytes() if path.is_file() else b"\n"
     if not text.endswith(b"\n"):
         os.truncate(path, text.rfind(b"\n") + 1)
     return optuna.create_study(
-        storage=JournalStorage(JournalFileBackend(str(path))),
+        storage=JournalStorage(JournalFileBackend(str(path), _NoLock(str(path)))),
         study_name="tune",
         direction="maximize" if METRICS[metric].larger_is_better else "minimize",
         load_if_exists=True,
     )
+
+
+class _NoLock(JournalFileSymlinkLock):
+    """The folder is locked as a whole. Optuna's own locks would outlast a killed process."""
+
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass

@@ -16,6 +16,7 @@ def write_predictions(
     ids: Sequence[str | int],
     predictions: Sequence[str],
     probabilities: Sequence[float],
+    replace: bool = True,
 ) -> None:
     """Writes one row per node with the columns ``id``, ``prediction`` and ``probability``.
 
@@ -24,6 +25,7 @@ def write_predictions(
         ids: Ids of the nodes, as given by the user.
         predictions: Name of the most likely class of each node.
         probabilities: Probability of that class.
+        replace: Replace an existing file, or raise an error.
     """
     path = Path(path)
     check_predictions_path(path)
@@ -36,7 +38,7 @@ def write_predictions(
         }
     )
     write = pa.csv.write_csv if path.suffix == ".csv" else pa.parquet.write_table
-    write_atomically(path, lambda beside: write(table, beside))
+    write_atomically(path, lambda beside: write(table, beside), replace)
 
 
 def check_predictions_path(path: Path | str) -> None:
