@@ -14,6 +14,7 @@ LAYERS = [
     ["cli"],
     ["tune"],
     ["experiments"],
+    ["explore"],
     ["report"],
     ["runs.many"],
     ["estimator"],

@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from dgt import __version__
 from dgt.cli.explain import explain
+from dgt.cli.explore import explore
 from dgt.cli.info import info
 from dgt.cli.predict import predict
 from dgt.cli.prepare import prepare
@@ -28,6 +29,7 @@ Examples:
     dgt train my-graph --out my-run      (a folder with nodes.csv and edges.csv)
     dgt predict my-run --out predictions.csv
     dgt explain my-run NODE --out keys.png
+    dgt explore my-run                   (shows its attention in the browser)
     dgt info my-graph
     dgt prepare my-graph --shard 0/4     (precomputes a part of a large graph)
     dgt tune my-graph --trials 100
@@ -45,7 +47,7 @@ app = App(
     default_parameter=Parameter(negative_iterable=(), consume_multiple=True),
 )
 app["--help"].group = app["--version"].group = "Other"
-for command in (train, prepare, predict, explain, info, tune, reproduce):
+for command in (train, prepare, predict, explain, explore, info, tune, reproduce):
     app.command(command)
 
 

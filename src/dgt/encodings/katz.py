@@ -139,6 +139,32 @@ def katz_rows(
     return segments.CachedRows(f"{FOLDER}/{name}", "Katz encoding", num_nodes, make)
 
 
+def katz_of(
+    A: scipy.sparse.csr_array, nodes: np.ndarray, settings: EncodingConfig, anchors: Tensor
+) -> Tensor:
+    """Computes the rows of :func:`katz` for a few nodes, without those of all others.
+
+    Args:
+        A: Symmetric adjacency matrix without self-loops. Shape: ``(N, N)``.
+        nodes: The nodes, int64 ``(Q,)``.
+        settings: The settings of the encoding.
+        anchors: As for :func:`katz`.
+
+    Returns:
+        A sparse CSR tensor, float32 ``(Q, N')``.
+    """
+    total = power = A[nodes]
+    for k in range(2, settings.katz_order + 1):
+        power = power @ A
+        total = total + settings.katz_beta ** (k - 1) * power
+    chosen = anchors.cpu().numpy()
+    present = np.flatnonzero(chosen >= 0)
+    shape = (A.shape[0], len(chosen))
+    place = (chosen[present], present)
+    columns = total @ scipy.sparse.csr_array((np.ones(len(present)), place), shape=shape)
+    return to_torch(scaled_rows(columns, settings.katz_scaling))
+
+
 class Katz(BaseTransform):
     """A PyG transform that sets ``data.katz``, the columns of :func:`katz`, and ``data.anchors``,
     their nodes.

@@ -66,6 +66,7 @@ def sequence_rows(
     criteria: Sequence[CriterionChoice],
     settings: SequenceConfig,
     folder: Path | None = None,
+    graph: Graph | None = None,
 ) -> list[CachedRows]:
     """Describes how to compute the sequences of each criterion.
 
@@ -74,12 +75,13 @@ def sequence_rows(
         criteria: Names or functions.
         settings: The other settings.
         folder: Folder of the cache.
+        graph: The graph in the form that criteria sort (default: made from ``data``).
 
     Returns:
         One entry per criterion. Its name is empty without a folder, or if the criterion cannot be
         cached.
     """
-    graph = Graph(data)
+    graph = graph or Graph(data)
 
     def rows(choice: CriterionChoice) -> CachedRows:
         record, title = CRITERIA.record(choice), CRITERIA.name(choice)

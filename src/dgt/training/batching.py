@@ -138,8 +138,13 @@ def reach(sequences: Tensor, nodes: Tensor) -> tuple[Tensor, Level]:
     Returns:
         The nodes found, in ascending order, and the sequences as indices into them.
     """
-    N, device = sequences.size(1), sequences.device
-    read = sequences[:, nodes]
+    return reach_of(sequences[:, nodes], nodes, sequences.size(1))
+
+
+def reach_of(read: Tensor, nodes: Tensor, num_nodes: int) -> tuple[Tensor, Level]:
+    """Does the same as :func:`reach`, given the sequences ``read`` of the query nodes only. Shape:
+    ``(T, Q, L)``."""
+    N, device = num_nodes, read.device
     seen = torch.zeros(N + 1, dtype=torch.bool, device=device)
     seen[read.flatten()] = True  # padding sets the last entry
     seen[nodes] = True

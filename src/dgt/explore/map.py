@@ -1,0 +1,67 @@
+"""A map of all nodes: their representations, projected onto two principal components."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from dgt.explore.session import Session
+
+MOST_POINTS = 20_000
+SEED = 0
+
+
+class Map:
+    """The map of a run.
+
+    Args:
+        session: The run.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.places, self.shares = principal_components(session.inside.representations())
+        count = session.num_nodes
+        self.sample = np.arange(count)
+        if count > MOST_POINTS:
+            chosen = np.random.default_rng(SEED).choice(count, MOST_POINTS, replace=False)
+            self.sample = np.sort(chosen)
+
+    def points(self) -> dict[str, Any]:
+        """Returns the nodes of the sample with their coordinates from -1 to 1, label, prediction
+        and the probability of the prediction."""
+        s, session = self.sample, self.session
+        return {
+            "nodes": s.tolist(),
+            "x": self.places[s, 0].round(4).tolist(),
+            "y": self.places[s, 1].round(4).tolist(),
+            "label": session.labels[s].tolist(),
+            "prediction": session.predictions[s].tolist(),
+            "probability": session.confidence[s].round(4).tolist(),
+            "total": session.num_nodes,
+            "shares": self.shares,
+        }
+
+    def place(self, node: int) -> list[float]:
+        """Returns the coordinates of one node, which need not be in the sample."""
+        return self.places[node].round(4).tolist()
+
+
+def principal_components(z: torch.Tensor) -> tuple[np.ndarray, list[float]]:
+    """Projects rows onto their first two principal components.
+
+    Returns:
+        Coordinates, scaled to -1 to 1, float32 ``(N, 2)``, and the share of the variance that each
+        component explains. Signs are chosen such that the largest entry of a component is positive.
+    """
+    z = z.float()
+    centered = z - z.mean(0)
+    covariance = (centered.T @ centered).double() / max(len(z), 1)
+    values, vectors = torch.linalg.eigh(covariance)
+    two = vectors[:, -2:].flip(1)
+    signs = two.gather(0, two.abs().argmax(0, keepdim=True)).sign()
+    places = (centered @ (two * signs).float()).numpy()
+    if places.shape[1] < 2:  # a single column
+        places = np.concatenate([places, np.zeros_like(places)], axis=1)
+    shares = (values.flip(0)[:2].clamp(min=0) / values.clamp(min=0).sum().clamp(min=1e-30)).tolist()
+    return places / max(float(np.abs(places).max(initial=0.0)), 1e-12), shares

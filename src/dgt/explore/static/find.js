@@ -1,0 +1,96 @@
+// Finds nodes by id, label, prediction, mistake, uncertainty or attribute.
+
+import { get, say } from "./api.js";
+import { classColor } from "./colors.js";
+import { byId, el, name, number, percent, replace } from "./dom.js";
+import { change, state } from "./state.js";
+
+const FIELDS = ["text", "label", "prediction", "part", "mistakes", "attribute", "comparison", "value", "order"];
+let found = { total: 0, start: 0, found: [] };
+let latest = 0;
+
+export const results = () => found;
+
+function field(label, control) {
+  return el("label", {}, el("span", {}, label), control);
+}
+
+function choice(key, options) {
+  return el("select", { name: key, onchange: (event) => change({ [key]: event.target.value }) },
+    options.map(([value, text]) => el("option", { value: String(value), selected: String(value) === String(state[key]) }, text)));
+}
+
+function input(key, attributes) {
+  let timer = 0;
+  return el("input", {
+    name: key, value: state[key], autocomplete: "off", maxlength: 1000, ...attributes,
+    oninput: (event) => {
+      clearTimeout(timer);
+      timer = setTimeout(() => change({ [key]: event.target.value }), 200);
+    },
+  });
+}
+
+export function drawForm(run) {
+  const classes = run.classes.map((text, c) => [c, text]);
+  const form = byId("find-form");
+  replace(form,
+    field("Id", input("text", { type: "search", placeholder: "part of an id" })),
+    field("Label", choice("label", [["", "any"], ...classes, [-1, "no label"]])),
+    field("Prediction", choice("prediction", [["", "any"], ...classes])),
+    field("Split", choice("part", [["", "any"], ["train", "train"], ["val", "val"], ["test", "test"], ["none", "none"]])),
+    field("Only", choice("mistakes", [["", "all nodes"], ["1", "mistakes"]])),
+    field("Sort", choice("order", ["order", "least sure", "most sure", "highest degree", "lowest degree"].map((text) => [text, text === "order" ? "as in the graph" : text]))),
+    el("fieldset", {}, el("legend", {}, "Attribute"),
+      input("attribute", { "aria-label": "Name of a column, or degree", placeholder: run.features ? "column or degree" : "degree" }),
+      choice("comparison", ["=", "!=", "<", "<=", ">", ">="].map((text) => [text, text])),
+      input("value", { "aria-label": "Value of the column", placeholder: "value", inputmode: "decimal" })));
+  form.querySelector("fieldset select").setAttribute("aria-label", "Comparison");
+  form.onsubmit = (event) => event.preventDefault();
+}
+
+export const findKey = () => JSON.stringify([state.run, ...FIELDS.map((key) => state[key])]);
+
+export async function find(run, start = 0) {
+  const mine = ++latest;
+  const asked = Object.fromEntries(FIELDS.map((key) => [key, state[key]]));
+  if (!asked.attribute || asked.value === "") {
+    delete asked.attribute;
+    delete asked.value;
+  }
+  try {
+    const answer = await get("search", { run: state.run, start, ...asked });
+    if (mine !== latest) return;
+    found = start ? { ...answer, found: [...found.found, ...answer.found] } : answer;
+    if (byId("status").classList.contains("error")) say("");
+    draw(run);
+  } catch (error) {
+    if (mine === latest) say(error.message, true);
+  }
+}
+
+function draw(run) {
+  byId("found").textContent = found.total === 1 ? "1 node" : `${number(found.total)} nodes`;
+  replace(byId("results"),
+    el("ul", { "aria-label": "Nodes found" }, found.found.map((node) => {
+      const wrong = node.label >= 0 && node.label !== node.prediction;
+      const dot = el("span", { class: "dot", "aria-hidden": "true" });
+      dot.style.background = classColor(node.prediction);
+      return el("li", {}, el("button", {
+        type: "button", class: "result", "data-node": node.node, "aria-current": node.node === state.node ? "true" : null,
+        onclick: () => change({ node: node.node, edits: [] }),
+      },
+      dot, name(node.id, 24), el("span", { class: "muted" }, name(run.classes[node.prediction], 20), ` ${percent(node.probability)}`),
+      wrong && el("span", { class: "wrong" }, "mistake")));
+    })),
+    found.found.length < found.total && el("button", { type: "button", class: "small", onclick: () => find(run, found.found.length) }, "Show more"));
+}
+
+export function mark() {
+  for (const button of byId("results").querySelectorAll("button.result")) {
+    if (Number(button.dataset.node) === state.node) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+}
+
+export const redraw = (run) => draw(run);

@@ -1,0 +1,101 @@
+// Draws the neighborhood of a node, its attention as weighted links, and the table of both.
+
+import { classColor } from "./colors.js";
+import { el, name, number, percent, svg, trimmed } from "./dom.js";
+
+const SIZE = 560;
+const EDGE = 34;
+
+const place = (value) => EDGE + ((value + 1) / 2) * (SIZE - 2 * EDGE);
+
+// options: node, color, hiddenEdges (Set of "a-b"), hiddenNodes (Set), on: { open, hover, leave, edge }
+export function drawLinks(around, options) {
+  const { on } = options;
+  const at = new Map(around.nodes.map((each) => [each.node, { ...each, px: place(each.x), py: place(-each.y) }]));
+  const weight = new Map(around.links.map((link) => [link.node, link.weight]));
+  const most = Math.max(1e-9, ...around.links.filter((link) => link.node !== options.node).map((link) => link.weight));
+  const edges = around.edges.map(([a, b]) => {
+    const [from, to] = [at.get(a), at.get(b)];
+    const key = edgeKey(a, b);
+    const hidden = options.hiddenEdges.has(key);
+    const ends = { x1: from.px, y1: from.py, x2: to.px, y2: to.py };
+    return svg("g", {
+      class: `edge${hidden ? " gone" : ""}${a === options.node || b === options.node ? " own" : ""}`, "data-edge": key,
+      onclick: () => on.edge(a, b, hidden), onpointermove: (event) => on.hoverEdge(event, from.id, to.id, hidden), onpointerleave: on.leave,
+    }, svg("line", { ...ends, class: "edge-line" }), svg("line", { ...ends, class: "edge-hit" }));
+  });
+  const base = at.get(options.node);
+  const links = around.links.filter((link) => link.node !== options.node && at.has(link.node)).map((link) => {
+    const to = at.get(link.node);
+    // A curve beside the straight line of a possible edge.
+    const [dx, dy] = [to.px - base.px, to.py - base.py];
+    const [mx, my] = [(base.px + to.px) / 2 - dy * 0.16, (base.py + to.py) / 2 + dx * 0.16];
+    return svg("path", {
+      d: `M${base.px},${base.py} Q${mx},${my} ${to.px},${to.py}`, class: "link",
+      "stroke-width": 0.8 + 5 * (link.weight / most), "stroke-opacity": 0.2 + 0.55 * (link.weight / most),
+    });
+  });
+  const loudest = new Set(around.links.slice(0, 8).map((link) => link.node));
+  const nodes = around.nodes.map((each) => {
+    const { px, py } = at.get(each.node);
+    const own = weight.get(each.node) ?? 0;
+    const isBase = each.node === options.node;
+    const radius = isBase ? 10 : 4.5 + 7 * Math.sqrt(Math.min(1, own / most));
+    const hidden = options.hiddenNodes.has(each.node);
+    const distance = each.hops === null ? "not connected" : `${each.hops} hops`;
+    return svg("g", {
+      class: `vertex${isBase ? " base" : ""}${hidden ? " gone" : ""}`, "data-node": each.node, role: "button", tabindex: isBase ? 0 : -1,
+      "aria-label": `Node ${trimmed(each.id)}, ${distance}, attention ${percent(own)}`,
+      onclick: () => on.open(each.node), onpointermove: (event) => on.hover(event, each.node, each, own), onpointerleave: on.leave,
+      onkeydown: (event) => walk(event, () => on.open(each.node)),
+    },
+    svg("circle", { cx: px, cy: py, r: radius, fill: classColor(options.color === "label" ? each.label : each.prediction), class: "dot-node" }),
+    (isBase || loudest.has(each.node)) && svg("text", { x: px, y: py - radius - 4, class: "vertex-label" }, `${trimmed(each.id, 14)}${own > 0 ? ` ${percent(own)}` : ""}`));
+  });
+  return svg("svg", {
+    viewBox: `0 0 ${SIZE} ${SIZE}`, class: "links", role: "group", "aria-label": "Neighborhood of the node, with its attention as curved links",
+  }, around.nodes.some((each) => !each.near) && svg("circle", { cx: SIZE / 2, cy: SIZE / 2, r: 0.97 * (SIZE / 2 - EDGE), class: "ring" }),
+  svg("g", { class: "curves" }, links), svg("g", {}, edges), svg("g", {}, nodes));
+}
+
+export const edgeKey = (a, b) => `${Math.min(a, b)}-${Math.max(a, b)}`;
+
+function walk(event, open) {
+  if (event.key === "Enter" || event.key === " ") {
+    event.preventDefault();
+    open();
+  }
+  const next = { ArrowRight: "nextElementSibling", ArrowDown: "nextElementSibling", ArrowLeft: "previousElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+  const other = next && event.currentTarget[next];
+  if (!other) return;
+  event.preventDefault();
+  event.currentTarget.setAttribute("tabindex", -1);
+  other.setAttribute("tabindex", 0);
+  other.focus();
+}
+
+// options: node, className, hiddenNodes, on: { open, toggleNode }
+export function drawAttended(view, options) {
+  if (!view.attended.length) return el("p", { class: "muted" }, "This model has no attention over nodes.");
+  const most = view.attended[0].weight;
+  return el("div", {},
+    el("table", { class: "attended" },
+      el("caption", {}, view.attended.length < view.attended_total ? `The ${view.attended.length} nodes with most attention, of ${number(view.attended_total)}.` : `All ${view.attended.length} nodes with attention.`,
+        view.same_label !== null ? ` ${percent(view.same_label)} lies on nodes with the same label.` : ""),
+      el("thead", {}, el("tr", {}, ["node", "weight", "hops", "label", "prediction", "what if"].map((text) => el("th", { scope: "col" }, text)))),
+      el("tbody", {}, view.attended.map(({ node, weight }) => {
+        const facts = view.nodes[node];
+        const hidden = options.hiddenNodes.has(node);
+        const dot = el("span", { class: "dot", "aria-hidden": "true" });
+        dot.style.background = classColor(options.color === "label" ? facts.label : facts.prediction);
+        const bar = el("span", { class: "weight-bar", "aria-hidden": "true" });
+        bar.style.width = `${(60 * weight) / most}px`;
+        return el("tr", { "data-node": node, "data-weight": weight },
+          el("td", {}, dot, el("button", { type: "button", class: "as-link", onclick: () => options.on.open(node) }, name(facts.id, 22))),
+          el("td", { class: "number" }, bar, percent(weight)),
+          el("td", { class: "number" }, facts.hops === null ? "none" : String(facts.hops)),
+          el("td", {}, name(options.className(facts.label), 22)),
+          el("td", {}, name(options.className(facts.prediction), 22)),
+          el("td", {}, node === options.node ? "itself" : el("button", { type: "button", class: "small", onclick: () => options.on.toggleNode(node, hidden) }, hidden ? "show" : "hide")));
+      }))));
+}

@@ -1,0 +1,126 @@
+r"""Follows one node through a Deformable Graph Transformer.
+
+With B blocks, the prediction of a node depends on the nodes in its sequences, in the sequences of
+these, and so on, B times. Only these nodes are computed, so that the answer for one node of a large
+graph takes milliseconds.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from dgt.nn import DGT
+from dgt.nn.model import Level
+from dgt.ops.deformable_attention import deformable_attention
+from dgt.ops.deformable_attention.reference import position_weights, sample, sequence_lengths
+from dgt.ops.sparse import gather_rows
+from dgt.training.batching import reach_of
+
+FARTHEST = 30.0  # sigmoid(30) is 1 in single precision
+
+
+class Key(NamedTuple):
+    """The place of a key in the model."""
+
+    block: int
+    criterion: int
+    head: int
+    key: int
+
+
+class Look(NamedTuple):
+    """What one block does for one node."""
+
+    sequences: Tensor  # (T, L), nodes, padded with -1
+    positions: Tensor  # (T, M, K), of the keys in the sequences
+    attention: Tensor  # (T, M, K), of the keys
+    weights: Tensor  # (T, M, L), on the positions
+
+
+class Trace(NamedTuple):
+    """One node on its way through the model."""
+
+    blocks: list[Look]
+    logits: Tensor  # (C,)
+
+
+class Inputs:
+    """The model's inputs, a few rows at a time.
+
+    Args:
+        given: ``x``, ``sequences`` and ``encoding`` of all nodes.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.given = given
+        self.num_nodes: int = given["sequences"].size(1)
+
+    def sequences(self, nodes: Tensor) -> Tensor:
+        """Shape: ``(T, Q, L)``."""
+        return self.given["sequences"][:, nodes]
+
+    def embed(self, model: DGT, nodes: Tensor) -> Tensor:
+        """Returns the representations before the first block. Shape: ``(Q, C)``."""
+        encoding = self.given["encoding"]
+        rows = None if encoding is None else gather_rows(encoding, nodes)
+        return model.embed(gather_rows(self.given["x"], nodes), rows)
+
+
+@torch.no_grad()
+def trace(model: DGT, inputs: Inputs, node: int, moved: Mapping[Key, float] | None = None) -> Trace:
+    """Computes the prediction of a node and how it comes about.
+
+    Args:
+        model: The model, in evaluation mode.
+        inputs: Its inputs.
+        node: The node.
+        moved: Positions of keys of this node that replace those of the model.
+    """
+    nodes = torch.tensor([node])
+    levels: list[Level] = []
+    own: list[Tensor] = []  # the node's row among those that attend in each block
+    read: list[Tensor] = []
+    for _ in model.blocks:
+        sequences = inputs.sequences(nodes)
+        own.insert(0, (nodes == node).nonzero().squeeze(1))
+        read.insert(0, sequences)
+        nodes, level = reach_of(sequences, nodes, inputs.num_nodes)
+        levels.insert(0, level)
+    z = inputs.embed(model, nodes)
+    looks = []
+    for b, (block, level) in enumerate(zip(model.blocks, levels, strict=True)):
+        attention, normed = block.attention, block.norm(z)
+        query = attention.queries(normed[level.nodes])
+        moves = {key: p for key, p in (moved or {}).items() if key.block == b}
+        _move(query, own[b], read[b], moves)
+        values = deformable_attention(
+            attention.project(normed), level.sequences, query, attention.kernel
+        )
+        looks.append(_look(query[own[b]], read[b][:, own[b]], attention.kernel))
+        z = block.mlp(attention.out(values.flatten(1)), _rows(z, level))
+    return Trace(looks, model.head(z)[0])
+
+
+def _rows(z: Tensor, level: Level) -> Tensor:
+    return z if level.nodes is None else z[level.nodes]
+
+
+def _move(query: Tensor, own: Tensor, sequences: Tensor, moved: Mapping[Key, float]) -> None:
+    """Changes the offsets in ``query``, of shape ``(Q, 2, T, M, K)``, such that keys of one node
+    lie at given positions."""
+    lengths = sequence_lengths(sequences[:, own])[:, 0]
+    for key, position in moved.items():
+        last = max(int(lengths[key.criterion]) - 1, 1)
+        share = torch.tensor(min(max(position / last, 0.0), 1.0), dtype=torch.float64)
+        offset = torch.logit(share).clamp(-FARTHEST, FARTHEST)
+        query[own, 0, key.criterion, key.head, key.key] = offset.to(query.dtype)
+
+
+def _look(query: Tensor, sequences: Tensor, kernel: Any) -> Look:
+    offsets, attention = sample(query)  # (1, T, M, K)
+    lengths = sequence_lengths(sequences)  # (T, 1)
+    positions = offsets[0] * (lengths - 1).clamp(min=0).unsqueeze(-1)
+    weights = position_weights(sequences, query, kernel)[0]
+    return Look(sequences[:, 0], positions, attention[0], weights)
