@@ -25,10 +25,9 @@ from dgt.system.devices import device_of, seeded
 from dgt.training import distributed
 from dgt.training.batching import Whole
 from dgt.training.loop import fit as train
-from dgt.training.problem import Problem
+from dgt.training.problem import Problem, task_of
 from dgt.training.results import named, of_run, warn_unpredicted
 from dgt.training.steps import steps_for
-from dgt.training.task import Classification, Task
 
 
 class NodeClassifier:
@@ -50,6 +49,8 @@ class NodeClassifier:
         metrics_: The metrics, the best epoch and other results of training.
         history_: The losses and metrics of each epoch.
     """
+
+    facts_: Facts
 
     def __init__(self, config: Config | None = None, **settings: Any) -> None:
         self.config = (config or Config()).replace(**settings)
@@ -106,6 +107,7 @@ class NodeClassifier:
             self._restore(folder).facts_.require_same(problem.facts, folder.path)
             return self
         self._build(problem.facts)
+        self._task = problem.task()
         if distributed.rank() > 0:
             folder = None  # only rank 0 writes
         if folder is not None:
@@ -124,10 +126,12 @@ class NodeClassifier:
         )
         self.history_ = history.epochs
         logits = self._logits(self._steps)
+        problem.choose_threshold(self._task, logits)
+        self.facts_ = problem.facts
         self.metrics_ = of_run(problem, self._task, self.model_, history, logits, graph)
         warn_unpredicted(self._task.predict(logits), self._data)
         if folder is not None:
-            predictions = named(self._task, self.facts_, self._data, logits)
+            predictions = named(self._task, self.facts_, self._data, logits, own=True)
             folder.finish(self.model_.state_dict(), self.facts_, predictions, self.metrics_)
         return self
 
@@ -160,10 +164,12 @@ class NodeClassifier:
             data: A graph with labels (default: the graph of :meth:`fit`).
             mask: ``"train"``, ``"val"``, ``"test"``, ``"all"`` for all labeled nodes, or a
                 boolean mask of shape ``(N,)``.
-            metric: Name of the metric (default: ``metric`` of the settings).
+            metric: Name of the metric (default: the one that selected the best epoch).
         """
-        chosen = self.config.replace(metric=metric or self.config.train.metric).train.metric
         graph, steps = self._prepared(data)
+        chosen = self._task.metric if metric is None else metric
+        self.config.replace(metric=chosen)  # raises if it is unknown
+        self._task.require(chosen)
         y = self.facts_.labels(graph)
         if data is not None and isinstance(mask, str) and mask in PARTS:
             graph, _ = choose(graph, self.config.train.splits, self.config.train.split_index)
@@ -173,7 +179,8 @@ class NodeClassifier:
     def write_predictions(
         self, path: Path | str, data: Data | None = None, *, overwrite: bool = True
     ) -> None:
-        """Writes one row per node with the columns ``id``, ``prediction`` and ``probability``.
+        """Writes one row per node with the columns ``id``, ``prediction``, ``probability``,
+        ``split``, and ``probability:NAME`` for each class.
 
         Args:
             path: A ``.csv`` or ``.parquet`` file.
@@ -182,7 +189,7 @@ class NodeClassifier:
         """
         graph, steps = self._prepared(data)
         predictions = named(self._task, self.facts_, graph, self._logits(steps))
-        write_predictions(path, *predictions, replace=overwrite)
+        write_predictions(path, predictions, overwrite)
 
     def explain(self, node: int | str, top: int = 20, data: Data | None = None) -> Explanation:
         """Explains the prediction for a node by the nodes that it attends to most.
@@ -253,7 +260,7 @@ class NodeClassifier:
     def _build(self, facts: Facts) -> None:
         """Builds the model. Its weights are drawn on the CPU and thus equal on all devices."""
         self.facts_ = facts
-        self._task: Task = Classification(len(facts.class_names), self.config.train.metric)
+        self._task = task_of(facts)
         with seeded(self.config.train.seed, torch.device("cpu")):
             columns = facts.encoding_columns
             model = build(self.config, facts.in_channels, self._task.out_channels, columns)

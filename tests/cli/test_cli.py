@@ -143,7 +143,7 @@ def test_predict_replaces_a_file_only_when_told_to(run: Path, tmp_path: Path, ca
     assert out.read_text() == "my,own,file\n"
     assert main(["predict", str(run), "--out", str(out), "--overwrite", "--quiet"]) == 0
     written = out.read_bytes()
-    assert written.startswith(b'"id","prediction","probability"\n')
+    assert written.startswith(b'"id","prediction","probability","split","probability:blue",')
     refused(capsys, ["predict", run, "--out", out], "exists")  # even its own predictions
     assert out.read_bytes() == written
 

@@ -237,26 +237,44 @@ def test_damaged_and_foreign_pt(tmp_path: Path) -> None:
         files.read_pt(tmp_path / "none.pt")
 
 
+def sure(ids: list[int], names: list[str]) -> files.Predictions:
+    """Returns one prediction for each class."""
+    count = len(names)
+    return files.Predictions(ids, names, np.arange(count), np.eye(count), [None] * count)
+
+
 @pytest.mark.parametrize("ids", [[3, 1, 2], ["a,b", '"', "007"], ["x", 7, "y"]])
 def test_predictions(tmp_path: Path, ids: list[str | int]) -> None:
-    names, chances = ["cat", "a,b", 'q"\n'], [0.5, 0.25, 1.0]
-    files.write_predictions(tmp_path / "p.csv", ids, names, chances)
-    files.write_predictions(tmp_path / "p.parquet", ids, names, np.array(chances, dtype=np.float32))
+    names, chances = ["cat", "a,b", 'q"\n'], [0.5, 0.75, 1.0]
+    probabilities = np.diag(chances).astype(np.float32) + 0.125 * (1 - np.eye(3, dtype=np.float32))
+    parts = ["train", None, "test"]
+    found = files.Predictions(ids, names, np.arange(3), probabilities, parts)
+    files.write_predictions(tmp_path / "p.csv", found)
+    files.write_predictions(tmp_path / "p.parquet", found)
     with open(tmp_path / "p.csv", encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
-    assert header == ["id", "prediction", "probability"]
-    expected = list(zip(ids, names, chances, strict=True))
-    assert [(i, n, float(p)) for i, n, p in rows] == [(str(i), n, p) for i, n, p in expected]
+    assert header == [
+        "id",
+        "prediction",
+        "probability",
+        "split",
+        *map("probability:{}".format, names),
+    ]
+    for n, (node, name, chance, part, *each) in enumerate(rows):
+        assert (node, name, float(chance)) == (str(ids[n]), names[n], chances[n])
+        assert part == (parts[n] or "")
+        assert [float(p) for p in each] == probabilities[n].tolist()
     table = pq.read_table(tmp_path / "p.parquet")
     assert table.column_names == header
     whole = all(isinstance(i, int) for i in ids)
     assert table["id"].to_pylist() == (ids if whole else [str(i) for i in ids])
     assert table["prediction"].to_pylist() == names
     assert table["probability"].to_pylist() == chances
+    assert table["split"].to_pylist() == parts
 
 
 def test_predictions_to_another_kind_of_file(tmp_path: Path) -> None:
     for name in ("p.txt", "p", "p.csv.gz"):
         with pytest.raises(InputError, match=r"expected a .csv or .parquet file"):
-            files.write_predictions(tmp_path / name, [1], ["a"], [1.0])
+            files.write_predictions(tmp_path / name, sure([1], ["a"]))
     assert os.listdir(tmp_path) == []

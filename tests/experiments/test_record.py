@@ -133,7 +133,7 @@ def test_lines_of_other_versions(tmp_path: Path):
     path = tmp_path / "runs.jsonl"
     older, other = record(0), record(1)
     del older.settings["model"]["mlp_ratio"]  # as if written before this setting existed
-    del older.settings["train"]["metric"], older.settings["train"]["device"]
+    del older.settings["train"]["class_weight"], older.settings["train"]["device"]
     other.settings["model"]["wings"] = 2
     append(path, older)
     append(path, other)

@@ -150,7 +150,7 @@ def test_the_best_settings_are_a_config_file_for_train(
     assert (
         best["val_accuracy"] == found["val_accuracy"] == pytest.approx(accuracy(best["settings"]))
     )
-    expected = Config().replace(model=model, epochs=7, **best["settings"])
+    expected = Config().replace(model=model, epochs=7, metric="accuracy", **best["settings"])
     assert Config.from_dict(read_toml(path)) == expected
     text = path.read_text()
     assert text.startswith(f"# Validation accuracy {best['val_accuracy']:.2%}, the mean of 3 runs")

@@ -32,7 +32,8 @@ def predict(
     Args:
         run: Folder created by dgt train.
         graph: Name of a benchmark or a path. Default: the graph that the model was trained on.
-        out: Output file, .csv or .parquet, with the columns id, prediction and probability.
+        out: Output file, .csv or .parquet, with the columns id, prediction, probability, split and
+            the probability of each class.
         overwrite: Replace the file --out, if it exists, even if dgt did not write it. The files of
             the graph and of the model are never replaced.
     """

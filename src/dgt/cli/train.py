@@ -13,6 +13,9 @@ from dgt.cli.options import Flag, Json, Modules, Quiet, Runs, Threads, print_jso
 from dgt.cli.settings import NO_FLAGS, SettingsFlags
 from dgt.errors import InputError
 
+# Besides the metric that selected the model, where accuracy alone could mislead.
+SHOWN = ("average-precision", "f1", "macro-f1", "balanced-accuracy", "accuracy")
+
 
 def train(
     graph: str,
@@ -34,7 +37,8 @@ def train(
 
     Args:
         graph: Name of a benchmark (cora, citeseer, chameleon, squirrel, actor, chameleon-filtered,
-            squirrel-filtered, ogbn-arxiv, twitch-gamers, reddit), a synthetic graph such as
+            squirrel-filtered, minesweeper, tolokers, ogbn-arxiv, twitch-gamers, reddit), a
+            synthetic graph such as
             synthetic:arxiv or synthetic:nodes=1e6,edges=1e7, or the path of a folder, an .npz file
             or a .pt file.
         out: Output folder. Default: runs/GRAPH-1, or the next free number.
@@ -101,16 +105,30 @@ def train(
 
 
 def show_metrics(metrics: dict[str, Any]) -> None:
-    """Prints the metric that selected the model, for the train, val and test nodes."""
+    """Prints the metric that selected the model, for the train, val and test nodes. If accuracy
+    alone could mislead, other metrics are printed, too."""
     from dgt.evaluate import METRICS
 
-    name = metrics["metric"]
-    text = METRICS[name].text
-    several = "runs" in metrics
-    table = Table("nodes", name, *(["std", "95% CI"] if several else []))
+    chosen, several = metrics["metric"], "runs" in metrics
+    names = [chosen]
+    if chosen != "accuracy" or metrics.get("rare_classes"):
+        shown = (name for name in SHOWN if name in metrics["test"])
+        names = list(dict.fromkeys([chosen, *shown]))
+    table = Table(
+        "nodes", *(c for n in names for c in [n, *(["std", "95% CI"] if several else [])])
+    )
     for part in ("train", "val", "test"):
-        row = [text(metrics[part][name])]
-        if several:
-            row += [f"± {text(metrics[f'{part}_{spread}'][name])}" for spread in ("std", "ci95")]
+        row = []
+        for name in names:
+            text = METRICS[name].text
+            row.append(text(metrics[part][name]) if name in metrics[part] else "undefined")
+            for spread in ("std", "ci95") if several else ():
+                row.append(f"± {text(metrics[f'{part}_{spread}'].get(name) or 0.0)}")
         table.add_row(part, *row)
     Console().print(table)
+    if metrics.get("positive") is not None and len(names) > 1:
+        threshold = metrics.get("threshold")
+        from_on = (
+            "" if threshold is None else f", predicted from a probability of {threshold:.4g} on"
+        )
+        print(f"positive class: {metrics['positive']}{from_on}")

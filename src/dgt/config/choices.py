@@ -182,8 +182,13 @@ METRICS: "Choices[Metric]" = Choices(
     {
         "accuracy": "dgt.evaluate:ACCURACY",
         "balanced-accuracy": "dgt.evaluate:BALANCED_ACCURACY",
+        "f1": "dgt.evaluate:F1",
         "macro-f1": "dgt.evaluate:MACRO_F1",
+        "auroc": "dgt.evaluate:AUROC",
+        "average-precision": "dgt.evaluate:AVERAGE_PRECISION",
         "log-loss": "dgt.evaluate:LOG_LOSS",
+        "mae": "dgt.evaluate:MAE",
+        "r2": "dgt.evaluate:R2",
     },
     wrap="dgt.evaluate:custom_metric",
 )

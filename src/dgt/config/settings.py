@@ -221,12 +221,20 @@ class TrainConfig:
     patience: int = 100
     """Epochs without a better value of the metric on the validation nodes, or an equal one with a
     lower loss, after which training stops."""
-    metric: str = field(
-        default="accuracy",
+    metric: str | None = field(
+        default=None,
         metadata=_choices(
-            METRICS, "Metric on the validation nodes that selects the best epoch and settings."
+            METRICS,
+            "Metric on the validation nodes that selects the best epoch and settings. Unset: that "
+            "of the benchmark; for other graphs accuracy or, if a class is rare, average-precision "
+            "for two classes and macro-f1 for more.",
         ),
     )
+    class_weight: Literal["none", "balanced"] = "none"
+    """balanced: weigh the classes in the loss inversely to their numbers of training nodes."""
+    threshold: float | None = None
+    """Probability from which on the positive one of two classes is predicted. Unset: 0.5 or, if a
+    class is rare, the threshold with the best F1 score on the validation nodes."""
     device: str = "auto"
     """Device to train and predict on: cpu, cuda, cuda:N or mps. auto: a GPU if there is one,
     otherwise the CPU."""
@@ -268,7 +276,10 @@ class TrainConfig:
                 "metric: expected a name; register the function first: "
                 "dgt.evaluate.METRICS['name'] = function"
             )
-        METRICS.check(self.metric, "metric")
+        if self.metric is not None:
+            METRICS.check(self.metric, "metric")
+        if self.threshold is not None:
+            require("threshold", self.threshold, 0 < self.threshold < 1, "above 0 and below 1")
         known = re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device)
         require("device", self.device, known is not None, "auto, cpu, cuda, cuda:N or mps")
         require("seed", self.seed, 0 <= self.seed < 2**63, "at least 0 and below 2**63")

@@ -13,7 +13,7 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from dgt.data import files
-from dgt.data.benchmarks import NAMES, read_benchmark
+from dgt.data.benchmarks import BENCHMARKS, NAMES, read_benchmark
 from dgt.data.synthetic import PREFIX, parse, synthetic
 from dgt.errors import InputError, nearest
 
@@ -45,6 +45,8 @@ def load(graph: str, splits: str = "auto") -> Data:
     else:
         raise InputError(f"{graph}: no such file, folder or benchmark; {nearest(graph, NAMES)}")
     data.name = graph
+    if graph in NAMES:
+        data.metric = BENCHMARKS[graph].metric
     return data
 
 

@@ -44,6 +44,8 @@ class Benchmark:
     """Pattern that its raw files match."""
     splits: int = 10
     """Number of published splits."""
+    metric: str = "accuracy"
+    """The metric that it is compared by."""
     url: Callable[[str], str] | None = None
     """Returns the address of a raw file, for benchmarks in ``checksums.txt``."""
 
@@ -83,12 +85,17 @@ def _wikipedia(name: str, *figures: int) -> Benchmark:
     return Benchmark(read, f"wikipedia/{name}/geom_gcn/raw", figures, url=url)
 
 
-def _filtered(name: str, *figures: int) -> Benchmark:
+def _platonov(name: str, *figures: int, metric: str = "accuracy") -> Benchmark:
     def read(root: Path) -> Data:
         return files.read_npz(root / "platonov" / f"{name}.npz")
 
     return Benchmark(
-        read, "platonov", figures, f"{name}.npz", url=lambda file: f"{_PLATONOV}/{file}"
+        read,
+        "platonov",
+        figures,
+        f"{name}.npz",
+        url=lambda file: f"{_PLATONOV}/{file}",
+        metric=metric,
     )
 
 
@@ -104,8 +111,10 @@ BENCHMARKS = {
     "actor": Benchmark(
         _actor, "actor/raw", (7600, 26659, 932, 5), url=_geom_gcn(Actor.url, "film")
     ),
-    "chameleon-filtered": _filtered("chameleon_filtered", 890, 8854, 2325, 5),
-    "squirrel-filtered": _filtered("squirrel_filtered", 2223, 46998, 2089, 5),
+    "chameleon-filtered": _platonov("chameleon_filtered", 890, 8854, 2325, 5),
+    "squirrel-filtered": _platonov("squirrel_filtered", 2223, 46998, 2089, 5),
+    "minesweeper": _platonov("minesweeper", 10_000, 39_402, 7, 2, metric="auroc"),
+    "tolokers": _platonov("tolokers", 11_758, 519_000, 10, 2, metric="auroc"),
     # The paper counts 1,166,243 directed citations, some of which go both ways.
     "ogbn-arxiv": Benchmark(large.read_arxiv, large.ARXIV, (169_343, 1_157_799, 128, 40), splits=1),
     "twitch-gamers": Benchmark(

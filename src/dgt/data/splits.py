@@ -120,6 +120,14 @@ def choose(data: Data, kind: str, index: int) -> tuple[Data, str]:
     return data, kind
 
 
+def part_numbers(data: Data) -> Tensor:
+    """Returns, for each node, 1 plus its part of the split in :data:`PARTS`, or 0, uint8."""
+    numbers = torch.zeros(data.num_nodes, dtype=torch.uint8)
+    for n, part in enumerate(PARTS, start=1):
+        numbers[data[f"{part}_mask"]] = n
+    return numbers
+
+
 def _check(masks: tuple[Tensor, ...], data: Data, place: str) -> None:
     """Checks that the parts are nonempty, disjoint and labeled."""
     ids = getattr(data, "node_ids", None)

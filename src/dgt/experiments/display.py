@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from dgt.data.benchmarks import BENCHMARKS
 from dgt.evaluate import METRICS
 from dgt.experiments.record import Record
 from dgt.experiments.table import Run
@@ -41,6 +42,6 @@ def display(
 def _result(run: Run, record: Record | None) -> str:
     if record is None:
         return "needs more memory than is available"
-    name = run.config.train.metric
+    name = run.config.train.metric or BENCHMARKS[run.dataset].metric
     text = METRICS[name].text
     return f"val {text(record.val[name])}, test {text(record.test[name])}"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from torch import Tensor
 
 from dgt.config import Config, to_toml
-from dgt.data.files import write_predictions
+from dgt.data.files import Predictions, write_predictions
 from dgt.errors import InputError
 from dgt.runs.files import (
     CHECKPOINT,
@@ -145,7 +145,7 @@ class RunFolder:
         self,
         weights: dict[str, Tensor],
         facts: Facts,
-        predictions: tuple[Sequence[int | str], list[str], list[float]],
+        predictions: Predictions,
         metrics: dict[str, Any],
     ) -> None:
         """Writes the results of a run.
@@ -153,12 +153,12 @@ class RunFolder:
         Args:
             weights: The weights of the model.
             facts: What the model stores about its graph.
-            predictions: Ids, predictions and probabilities of the nodes.
+            predictions: The predictions for the nodes.
             metrics: The content of ``metrics.json``.
         """
         self.require_held()
         write_model(self.model, weights, facts)
-        write_predictions(self.path / PREDICTIONS, *predictions)
+        write_predictions(self.path / PREDICTIONS, predictions)
         for name in (EPOCHS, MODEL, PREDICTIONS):
             if not (self.path / name).is_file():
                 raise OSError(f"{self.path / name}: was removed by another program")

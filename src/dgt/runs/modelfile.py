@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt import __version__
+from dgt.data.splits import PARTS
 from dgt.encodings.encoding import CarriesOver
 from dgt.errors import InputError
 from dgt.runs.identity import GraphIdentity, node_ids
@@ -17,7 +18,9 @@ from dgt.storage.fingerprint import fingerprint
 from dgt.storage.tensors import read_tensors, write_tensors
 
 FORMAT = 1
-NODE_KEYS = "graph.node_keys"  # the tensor of a model file that is not a weight
+# The tensors of a model file that are not weights.
+NODE_KEYS = "graph.node_keys"
+SPLITS = "graph.splits"
 
 CARRY_OVER = (
     "train a model on this graph, or train with an encoding that carries over, such as "
@@ -36,21 +39,30 @@ class Facts:
     class_names: list[str]
     classes: list[int]
     """Value of each class in the user's ``y``."""
+    metric: str | None = None
+    """Name of the metric that selected the best epoch. None in older files."""
+    positive: int | None = None
+    """The positive one of two classes."""
+    threshold: float | None = None
+    """Probability from which on the positive class is predicted, if it was chosen."""
     feature_names: list[str] | None = None
     anchors: list[int | str] | None = None
     """Ids of the anchors, one per column of the Katz encoding."""
     encoding_channels: int | None = None
     """Number of columns of the positional encoding. None in older files: one per anchor."""
     edges: str | None = None
-    """Fingerprint of the edges, if the model is not valid for every graph."""
+    """Fingerprint of the edges. None in some older files."""
     num_nodes: int | None = None
-    """Number of nodes, if the model is not valid for every graph. None in older files."""
+    """Number of nodes. None in some older files."""
     node_keys: Tensor | None = field(default=None, compare=False, repr=False)
     """See :class:`~dgt.runs.identity.GraphIdentity`."""
+    splits: Tensor | None = field(default=None, compare=False, repr=False)
+    """For each node, 1 plus its part of the split in ``PARTS``, or 0, uint8. None in older files.
+    Shape: ``(N,)``."""
 
     @property
     def graph(self) -> GraphIdentity | None:
-        """The training graph, if the model is not valid for every graph. None in older files."""
+        """The training graph. None in older files."""
         if self.edges is None or self.num_nodes is None:
             return None
         return GraphIdentity(self.num_nodes, self.edges, self.node_keys)
@@ -135,6 +147,23 @@ class Facts:
                 f"encoding of the model is only valid for that graph; {CARRY_OVER}"
             )
 
+    def parts(self, data: Data | None) -> list[str | None]:
+        """Returns the part of the split that each node was in during training, or None.
+
+        Args:
+            data: A graph (default: the training graph). If it does not contain the training graph,
+                its nodes were in no part.
+        """
+        own = [(None, *PARTS)[part] for part in ([] if self.splits is None else self.splits)]
+        if data is None:
+            return own
+        names: list[str | None] = [None] * data.num_nodes
+        graph = self.graph
+        if own and graph is not None and graph.is_part_of(data):
+            for node, part in zip(graph.find(data).tolist(), own, strict=True):
+                names[node] = part
+        return names
+
     def labels(self, data: Data) -> Tensor:
         """Returns the labels of a graph, renumbered to the classes of the model; -1: no label."""
         known = {name: c for c, name in enumerate(self.class_names)}
@@ -165,12 +194,12 @@ class Facts:
 
 def write_model(path: Path, weights: dict[str, Tensor], facts: Facts) -> None:
     """Writes a model to a safetensors file, with the facts as metadata."""
-    stored = asdict(replace(facts, node_keys=None))
-    del stored["node_keys"]
+    given = {NODE_KEYS: facts.node_keys, SPLITS: facts.splits}
+    stored = asdict(replace(facts, node_keys=None, splits=None))
+    del stored["node_keys"], stored["splits"]
     metadata = {"format": FORMAT, "dgt_version": __version__, **stored}
     tensors = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
-    if facts.node_keys is not None:
-        tensors[NODE_KEYS] = facts.node_keys
+    tensors |= {name: value for name, value in given.items() if value is not None}
     write_tensors(path, tensors, {"dgt": json.dumps(metadata)})
 
 
@@ -188,7 +217,9 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], Facts]:
     if version != FORMAT:
         raise InputError(f"{path}: has format {version}, but this version of dgt reads {FORMAT}")
     try:
-        found = Facts(**facts, node_keys=tensors.pop(NODE_KEYS, None))
+        found = Facts(
+            **facts, node_keys=tensors.pop(NODE_KEYS, None), splits=tensors.pop(SPLITS, None)
+        )
     except TypeError:
         raise InputError(f"{path}: a safetensors file, but not a model of dgt") from None
     for name, value in tensors.items():

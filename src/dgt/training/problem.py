@@ -8,17 +8,19 @@ from torch_geometric.data import Data
 
 from dgt.config import Config
 from dgt.data.files import normalize
-from dgt.data.splits import choose
+from dgt.data.splits import choose, part_numbers
 from dgt.encodings import choose_anchors
+from dgt.evaluate import TaskName
 from dgt.models import require_memory
 from dgt.prepare import carries_over, prepare
 from dgt.runs.identity import GraphIdentity, node_ids
 from dgt.runs.modelfile import Facts
 from dgt.system.machine import trim
-from dgt.training import budget, distributed
+from dgt.training import budget, distributed, labels
 from dgt.training.batching import Chunked, Whole
 from dgt.training.ranks import Ranks
 from dgt.training.steps import steps_for
+from dgt.training.task import Classification, best_threshold
 
 
 @dataclass
@@ -34,6 +36,8 @@ class Problem:
     anchors: Tensor | None
     facts: Facts
     """What a model stores about the graph."""
+    rare: list[int]
+    """Classes with few labeled nodes."""
 
     @classmethod
     def of(cls, data: Data, config: Config) -> "Problem":
@@ -49,21 +53,52 @@ class Problem:
         if carries_over(config) == "anchors":
             anchors = choose_anchors(data.edge_index, data.num_nodes, config.encoding.anchors)
         names, ids = data.class_names, node_ids(data)
-        graph = None if carries_over(config) == "always" else GraphIdentity.of(data)
+        counts = labels.class_counts(data.y, len(names))
+        rare = labels.rare_classes(counts)
+        task: TaskName = "binary" if len(names) == 2 else "multiclass"
+        metric = config.train.metric or labels.default_metric(data, task, rare)
+        if rare and data.get("metric") is None and distributed.rank() == 0:
+            labels.say_rare(data, counts, rare, metric, config.train.metric is not None)
+        graph = GraphIdentity.of(data)
         facts = Facts(
             in_channels=data.x.size(1),
             class_names=names,
             classes=list(range(len(names))) if named else [int(name) for name in names],
+            metric=metric,
+            positive=labels.positive_class(names, counts),
+            threshold=config.train.threshold,
             feature_names=data.get("feature_names"),
             anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
-            edges=None if graph is None else graph.edges,
-            num_nodes=None if graph is None else graph.num_nodes,
-            node_keys=None if graph is None else graph.keys,
+            edges=graph.edges,
+            num_nodes=graph.num_nodes,
+            node_keys=graph.keys,
+            splits=part_numbers(data),
         )
         split = {"given": None, "random": index}.get(splits)
         if splits == "published":
             split = index % masks.size(1)
-        return cls(config, data, splits, split, anchors, facts)
+        return cls(config, data, splits, split, anchors, facts, rare)
+
+    def task(self) -> Classification:
+        """Returns the task, with the weights of the classes in the loss."""
+        task = task_of(self.facts)
+        if self.config.train.class_weight == "balanced":
+            counts = labels.class_counts(self.data.y[self.data.train_mask], task.out_channels)
+            task.class_weights = labels.balanced_weights(counts)
+        return task
+
+    def choose_threshold(self, task: Classification, logits: Tensor) -> None:
+        """Chooses the threshold of a trained model on the validation nodes, if a class is rare and
+        none is set. Adds it to the task and to :attr:`facts`.
+
+        Args:
+            task: The task.
+            logits: The logits of all nodes. Shape: ``(N, C)``.
+        """
+        if task.name == "binary" and self.rare and task.threshold is None:
+            val = self.data.val_mask
+            task.threshold = best_threshold(task, logits[val], self.data.y[val])
+            self.facts = replace(self.facts, threshold=task.threshold)
 
     def prepare(self, device: torch.device, progress: bool = False) -> Whole:
         """Prepares the inputs of the model, and frees memory that training does not need.
@@ -92,3 +127,13 @@ class Problem:
         del inputs, encoding
         trim(from_now_on=isinstance(steps, Chunked | Ranks))
         return steps
+
+
+def task_of(facts: Facts) -> Classification:
+    """Returns the task of a model, without the weights of the classes."""
+    return Classification(
+        len(facts.class_names),
+        facts.metric or "accuracy",
+        positive=1 if facts.positive is None else facts.positive,
+        threshold=facts.threshold,
+    )

@@ -2,7 +2,7 @@
 
 import logging
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import dgt
+from dgt.data.files import Predictions
 from dgt.data.splits import PARTS
 from dgt.evaluate import summarize
 from dgt.runs.identity import node_ids
@@ -27,6 +28,8 @@ SHOWN = 10  # classes in a warning
 
 # Always at the top level of metrics.json, even if another metric selects the best epoch.
 ALWAYS = "accuracy"
+# The same for all runs on a graph.
+SHARED = ("graph", "model", "metric", "rare_classes", "positive")
 
 
 def of_run(
@@ -55,6 +58,8 @@ def of_run(
         "model": config.model.model,
         "metric": task.metric,
         **{f"{p}_{n}": measured[p][n] for n in _named(task.metric) for p in PARTS},
+        "rare_classes": [data.class_names[c] for c in problem.rare],
+        **_decision(problem),
         **measured,
         "best_epoch": history.best_epoch,
         "epochs": len(history.epochs),
@@ -74,18 +79,27 @@ def of_run(
     }
 
 
+def _decision(problem: Problem) -> dict[str, Any]:
+    """Returns the positive class and its threshold, for two classes."""
+    facts = problem.facts
+    if facts.positive is None:
+        return {}
+    return {"positive": facts.class_names[facts.positive], "threshold": facts.threshold or 0.5}
+
+
 def of_runs(metrics: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns means over several runs, with standard deviations and 95% confidence intervals."""
     first = metrics[0]
-    summary = {name: first[name] for name in ("graph", "model", "metric")}
+    summary = {name: first[name] for name in SHARED if name in first}
     nested: dict[str, Any] = {}
     for part in PARTS:
-        over = {name: summarize([m[part][name] for m in metrics]) for name in first[part]}
+        everywhere = [name for name in first[part] if all(name in m[part] for m in metrics)]
+        over = {name: summarize([m[part][name] for m in metrics]) for name in everywhere}
         for suffix, number in (("", "mean"), ("_std", "std"), ("_ci95", "ci95")):
             values = {name: each[number] for name, each in over.items()}
             nested[f"{part}{suffix}"] = values
             summary |= {f"{part}_{n}{suffix}": values[n] for n in _named(first["metric"])}
-    shared = ("graph", "model", "metric", "splits", "parameters", "device", "versions")
+    shared = (*SHARED, "splits", "parameters", "device", "versions")
     return {
         **summary,
         **nested,
@@ -99,13 +113,20 @@ def of_runs(metrics: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def named(
-    task: Task, facts: Facts, graph: Data, logits: Tensor
-) -> tuple[Sequence[int | str], list[str], list[float]]:
-    """Returns node ids, names of the predicted classes and their probabilities."""
-    predictions = task.predict(logits)
-    probabilities = task.scores(logits).gather(1, predictions[:, None]).squeeze(1)
-    names = [facts.class_names[c] for c in predictions.tolist()]
-    return node_ids(graph), names, probabilities.tolist()
+    task: Task, facts: Facts, graph: Data, logits: Tensor, *, own: bool = False
+) -> Predictions:
+    """Returns the predictions with the user's ids and class names.
+
+    Args:
+        task: The task.
+        facts: What the model stores about its training graph.
+        graph: The graph.
+        logits: The logits of its nodes. Shape: ``(N, C)``.
+        own: Whether it is the training graph.
+    """
+    predicted, scores = task.predict(logits).numpy(), task.scores(logits).numpy()
+    parts = facts.parts(None if own else graph)
+    return Predictions(node_ids(graph), facts.class_names, predicted, scores, parts)
 
 
 def _named(metric: str) -> list[str]:

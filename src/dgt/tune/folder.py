@@ -12,7 +12,7 @@ from optuna.distributions import BaseDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 
-from dgt.config import Config, TrainConfig
+from dgt.config import Config
 from dgt.errors import InputError
 from dgt.evaluate import METRICS
 from dgt.storage.claims import LOCK, Claim
@@ -60,8 +60,8 @@ def claim(out: Path, search: dict[str, Any]) -> Iterator[optuna.Study]:
 def _require_same(path: Path, search: dict[str, Any]) -> None:
     try:
         before, now = json.loads(path.read_text()), _lines(search)
-        # A search from before this setting existed used its default.
-        before["settings"] = {"metric": TrainConfig().metric, **before["settings"]}
+        # A search from before this setting existed went by accuracy.
+        before["settings"] = {"metric": "accuracy", **before["settings"]}
         before = _lines(before)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: not the {SEARCH} of a search") from None

@@ -31,6 +31,7 @@ from dgt.runs.many import canonical
 from dgt.runs.plan import plan_on
 from dgt.storage.files import write_text
 from dgt.system.workers import cores, processes
+from dgt.training.problem import Problem
 from dgt.training.results import without_class_warnings
 from dgt.tune.display import display, quiet
 from dgt.tune.folder import TRIALS, claim, identity
@@ -82,6 +83,7 @@ def search(
         The best settings, the file with them, the best trials and the importance of each setting.
     """
     data = load(graph, config.train.splits)
+    config = config.replace(metric=Problem.of(data, config).facts.metric)
     configs = plan_on(data, config, runs)
     space = search_space(config, grid, fixed)
     with quiet(), claim(out, identity(canonical(graph), config, space, grid, runs)) as study:
@@ -105,7 +107,8 @@ def train_once(graph: str, config: Config, settings: dict[str, Any]) -> Outcome:
     data = _graph(graph, config.train.splits)
     with without_class_warnings():
         classifier = NodeClassifier(config, **settings).fit(data, graph=graph)
-    return classifier.metrics_["val"][config.train.metric], time.monotonic() - started
+    metrics = classifier.metrics_
+    return metrics["val"][metrics["metric"]], time.monotonic() - started
 
 
 @dataclass
@@ -132,7 +135,7 @@ class _Search:
 
     @property
     def metric(self) -> str:
-        return self.config.train.metric
+        return str(self.config.train.metric)
 
     def _text(self, value: float | None) -> str:
         return METRICS[self.metric].text(value or 0.0)

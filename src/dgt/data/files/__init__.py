@@ -14,11 +14,12 @@ from dgt.data.files.folder import read_folder
 from dgt.data.files.networkx import from_networkx
 from dgt.data.files.normalization import info, normalize
 from dgt.data.files.npz import read_npz, write_npz
-from dgt.data.files.predictions import check_predictions_path, write_predictions
+from dgt.data.files.predictions import Predictions, check_predictions_path, write_predictions
 from dgt.data.files.pt import read_pt
 from dgt.errors import InputError
 
 __all__ = [
+    "Predictions",
     "check_predictions_path",
     "from_networkx",
     "info",

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt.config import METRICS
 from dgt.data.splits import PARTS
 from dgt.errors import InputError
 
@@ -23,7 +24,8 @@ def normalize(data: Data, place: str | None = None) -> Data:
 
     Args:
         data: Graph with ``edge_index`` and optionally ``x``, ``y``, ``train_mask``, ``val_mask``,
-            ``test_mask``, ``name``, ``node_ids``, ``class_names``, ``feature_names``.
+            ``test_mask``, ``name``, ``node_ids``, ``class_names``, ``feature_names``, and
+            ``metric``, the name of the metric that the graph is compared by.
         place: Name of the graph in error messages (default: ``data.name``).
 
     Returns:
@@ -44,6 +46,9 @@ def normalize(data: Data, place: str | None = None) -> Data:
     for key, mask in _masks(data, num_nodes, place).items():
         out[key] = mask
     out.name = str(name or place)
+    if data.get("metric") is not None:
+        METRICS.check(data.metric, f"{place}: metric")
+        out.metric = data.metric
     if data.get("node_ids") is not None:
         out.node_ids = _names(data.node_ids, "node_ids", num_nodes, place)
         if len(set(map(str, out.node_ids))) < num_nodes:

@@ -1,8 +1,10 @@
 """Writes predictions to CSV and Parquet files."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -11,30 +13,45 @@ from dgt.errors import InputError
 from dgt.storage.files import write_atomically
 
 
-def write_predictions(
-    path: Path | str,
-    ids: Sequence[str | int],
-    predictions: Sequence[str],
-    probabilities: Sequence[float],
-    replace: bool = True,
-) -> None:
-    """Writes one row per node with the columns ``id``, ``prediction`` and ``probability``.
+@dataclass(frozen=True)
+class Predictions:
+    """The predictions for the nodes of a graph."""
+
+    ids: Sequence[str | int]
+    """Ids of the nodes, as given by the user."""
+    class_names: list[str]
+    predicted: np.ndarray
+    """The predicted class of each node. Shape: ``(N,)``."""
+    probabilities: np.ndarray
+    """Probability of each class. Shape: ``(N, classes)``."""
+    parts: Sequence[str | None]
+    """``"train"``, ``"val"`` or ``"test"`` for nodes of the training graph, None for others."""
+
+
+def write_predictions(path: Path | str, found: Predictions, replace: bool = True) -> None:
+    """Writes one row per node with the columns ``id``, ``prediction``, ``probability`` of the
+    predicted class, ``split``, and ``probability:NAME`` for each class.
 
     Args:
         path: Path that ends with ``.csv`` or ``.parquet``.
-        ids: Ids of the nodes, as given by the user.
-        predictions: Name of the most likely class of each node.
-        probabilities: Probability of that class.
+        found: The predictions.
         replace: Replace an existing file, or raise an error.
     """
     path = Path(path)
     check_predictions_path(path)
+    ids = found.ids
     whole = all(isinstance(i, int) and -(2**63) <= i < 2**63 for i in ids)
+    own = np.take_along_axis(found.probabilities, found.predicted[:, None], axis=1)[:, 0]
     table = pa.table(
         {
             "id": pa.array(ids, pa.int64()) if whole else pa.array([str(i) for i in ids]),
-            "prediction": pa.array(list(predictions), pa.string()),
-            "probability": pa.array(probabilities, pa.float64()),
+            "prediction": pa.array(found.class_names).take(pa.array(found.predicted)),
+            "probability": pa.array(own, pa.float64()),
+            "split": pa.array(found.parts, pa.string()),
+            **{
+                f"probability:{name}": pa.array(found.probabilities[:, c], pa.float64())
+                for c, name in enumerate(found.class_names)
+            },
         }
     )
     write = pa.csv.write_csv if path.suffix == ".csv" else pa.parquet.write_table

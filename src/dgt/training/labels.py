@@ -1,0 +1,77 @@
+"""What follows from the labels of a graph: the metric, the positive class and the class weights."""
+
+import logging
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from dgt.evaluate import METRICS, TaskName
+
+log = logging.getLogger("dgt")
+
+# A class is rare if it has less than this share of the labeled nodes ...
+RARE_SHARE = 0.1
+# ... and less than this multiple of the most frequent class: of 20 equal classes, none is rare.
+RARE_RATIO = 0.2
+# Names of two classes of which the second is positive, even if it is the more frequent one.
+POSITIVE = {("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("-", "+"), ("neg", "pos")}
+
+
+def class_counts(y: Tensor, classes: int) -> Tensor:
+    """Returns the number of labeled nodes of each class, int64."""
+    return y[y >= 0].bincount(minlength=classes)
+
+
+def rare_classes(counts: Tensor) -> list[int]:
+    """Returns the classes with so few nodes that accuracy says little about them."""
+    few = (counts < RARE_SHARE * counts.sum()) & (counts < RARE_RATIO * counts.max())
+    return (few & (counts > 0)).nonzero().squeeze(1).tolist()
+
+
+def positive_class(class_names: list[str], counts: Tensor) -> int | None:
+    """Returns the positive one of two classes: the second if the names say so, such as no and yes,
+    otherwise the one with fewer nodes. None unless there are two classes."""
+    if len(class_names) != 2:
+        return None
+    first, second = (name.strip().lower() for name in class_names)
+    if (first, second) in POSITIVE:
+        return 1
+    if (second, first) in POSITIVE:
+        return 0
+    return 0 if counts[0] < counts[1] else 1
+
+
+def balanced_weights(counts: Tensor) -> Tensor:
+    """Returns weights of the classes that are inversely proportional to their numbers of training
+    nodes, with a mean of 1 over the training nodes. Shape: ``(classes,)``."""
+    there = counts > 0
+    return torch.where(there, counts.sum() / (there.sum() * counts.clamp(min=1)), 1.0)
+
+
+def default_metric(data: Data, task: TaskName, rare: list[int]) -> str:
+    """Returns the metric that selects the best epoch if none is set: that of the benchmark, else
+    average precision or macro F1 if a class is rare, else accuracy."""
+    own = data.get("metric")
+    if own is not None and task in METRICS[own].tasks:
+        return str(own)
+    if not rare:
+        return "accuracy"
+    return "average-precision" if task == "binary" else "macro-f1"
+
+
+def say_rare(data: Data, counts: Tensor, rare: list[int], metric: str, given: bool) -> None:
+    """Warns of rare classes, and says which metric selects the best epoch."""
+    share = [f"{data.class_names[c]!r} ({float(counts[c] / counts.sum()):.1%})" for c in rare[:10]]
+    more = f" and {len(rare) - 10} more" if len(rare) > 10 else ""
+    chosen = "as set" if given else "set --metric for another"
+    log.warning(
+        "%s: few of the labeled nodes are of class %s%s, so accuracy alone says little; "
+        "the best epoch is selected by %s (%s); --class-weight balanced gives rare classes more "
+        "weight",
+        data.name,
+        ", ".join(share),
+        more,
+        metric,
+        chosen,
+    )
