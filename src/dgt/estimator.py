@@ -26,7 +26,7 @@ from dgt.training import distributed
 from dgt.training.batching import Whole
 from dgt.training.loop import fit as train
 from dgt.training.problem import Problem, task_of
-from dgt.training.results import named, of_run, warn_unpredicted
+from dgt.training.results import named, of_run
 from dgt.training.steps import steps_for
 
 
@@ -116,9 +116,7 @@ class NodeClassifier:
             self.model_,
             self._steps,
             self._task,
-            self._data.y,
-            self._data.train_mask,
-            self._data.val_mask,
+            *problem.targets,
             self.config.train,
             folder=folder,
             resume=state == "begun",
@@ -129,10 +127,9 @@ class NodeClassifier:
         problem.choose_threshold(self._task, logits)
         self.facts_ = problem.facts
         self.metrics_ = of_run(problem, self._task, self.model_, history, logits, graph)
-        warn_unpredicted(self._task.predict(logits), self._data)
         if folder is not None:
-            predictions = named(self._task, self.facts_, self._data, logits, own=True)
-            folder.finish(self.model_.state_dict(), self.facts_, predictions, self.metrics_)
+            found = named(self._task, self.facts_, self._data, logits, own=True)
+            folder.finish(self.model_.state_dict(), self.facts_, found, self.metrics_)
         return self
 
     def predict_proba(self, data: Data | None = None) -> Tensor:
@@ -143,8 +140,8 @@ class NodeClassifier:
                 :meth:`fit`). With the Katz encoding, it must contain the training graph, with
                 another encoding it must be the training graph, unless the encoding carries over.
         """
-        _, steps = self._prepared(data)
-        return self._task.scores(self._logits(steps))
+        logits = self._logits(self._prepared(data)[1])
+        return self._task.scores(logits)
 
     def predict(self, data: Data | None = None) -> Tensor:
         """Returns the predicted class of each node, as in ``y`` of the training graph.
@@ -152,8 +149,8 @@ class NodeClassifier:
         Args:
             data: As in :meth:`predict_proba`.
         """
-        _, steps = self._prepared(data)
-        return torch.tensor(self.facts_.classes)[self._task.predict(self._logits(steps))]
+        logits = self._logits(self._prepared(data)[1])
+        return torch.tensor(self.facts_.classes)[self._task.predict(logits)]
 
     def score(
         self, data: Data | None = None, mask: str | Tensor = "test", metric: str | None = None
@@ -188,8 +185,8 @@ class NodeClassifier:
             overwrite: Replace an existing file, or raise an error.
         """
         graph, steps = self._prepared(data)
-        predictions = named(self._task, self.facts_, graph, self._logits(steps))
-        write_predictions(path, predictions, overwrite)
+        found = named(self._task, self.facts_, graph, self._logits(steps))
+        write_predictions(path, found, overwrite)
 
     def explain(self, node: int | str, top: int = 20, data: Data | None = None) -> Explanation:
         """Explains the prediction for a node by the nodes that it attends to most.
@@ -248,8 +245,7 @@ class NodeClassifier:
             path: The folder.
             device: Device to predict on (default: ``device`` of the settings in the folder).
         """
-        path = Path(path)
-        settings = read_settings(path)
+        settings = read_settings(path := Path(path))
         if settings.runs > 1:
             raise InputError(
                 f"{path}: holds {settings.runs} runs; choose one, such as {path / 'run-00'}"
@@ -261,10 +257,9 @@ class NodeClassifier:
         """Builds the model. Its weights are drawn on the CPU and thus equal on all devices."""
         self.facts_ = facts
         self._task = task_of(facts)
+        sizes = (facts.in_channels, self._task.out_channels, facts.encoding_columns)
         with seeded(self.config.train.seed, torch.device("cpu")):
-            columns = facts.encoding_columns
-            model = build(self.config, facts.in_channels, self._task.out_channels, columns)
-        self.model_: nn.Module = model.to(self._device)
+            self.model_: nn.Module = build(self.config, *sizes).to(self._device)
 
     def _restore(self, folder: RunFolder) -> "NodeClassifier":
         self._device = device_of(self.config)
@@ -291,13 +286,12 @@ class NodeClassifier:
             self.facts_.require_features(data)
             self.facts_.require_graph(data, carries_over(self.config))
             require_memory(self.config, data.num_nodes)
-            anchors = self.facts_.find_anchors(data)
-            inputs = prepare(data, self.config, anchors)
+            inputs = prepare(data, self.config, self.facts_.find_anchors(data))
             self.facts_.require_columns(data, inputs.get("encoding"))
             return data, steps_for(self.config, inputs, self._device)
-        if not hasattr(self, "_steps"):
-            raise InputError("a loaded NodeClassifier has no graph of its own; pass one as data")
-        return self._data, self._steps
+        if hasattr(self, "_steps"):
+            return self._data, self._steps
+        raise InputError("a loaded NodeClassifier has no graph of its own; pass one as data")
 
     @torch.no_grad()
     def _logits(self, steps: Whole) -> Tensor:

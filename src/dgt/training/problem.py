@@ -79,6 +79,11 @@ class Problem:
             split = index % masks.size(1)
         return cls(config, data, splits, split, anchors, facts, rare)
 
+    @property
+    def targets(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The labels, and the masks of the train and val nodes."""
+        return self.data.y, self.data.train_mask, self.data.val_mask
+
     def task(self) -> Classification:
         """Returns the task, with the weights of the classes in the loss."""
         task = task_of(self.facts)

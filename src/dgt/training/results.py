@@ -40,7 +40,7 @@ def of_run(
     logits: Tensor,
     graph: str | None = None,
 ) -> dict[str, Any]:
-    """Returns the metrics of one run.
+    """Returns the metrics of one run, and warns of classes that are never predicted.
 
     Args:
         problem: What the model was trained on.
@@ -53,6 +53,7 @@ def of_run(
     config, data = problem.config, problem.data
     masks = {part: data[f"{part}_mask"] for part in PARTS}
     measured = {part: task.measure(logits[m], data.y[m]) for part, m in masks.items()}
+    warn_unpredicted(task.predict(logits), data)
     return {
         "graph": graph or data.name,
         "model": config.model.model,

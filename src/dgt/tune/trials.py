@@ -39,11 +39,9 @@ from dgt.tune.records import STATES, describe, preset, record
 from dgt.tune.space import decode, encode, points, search_space, suggest
 
 DEFAULT_TRIALS = 50
-# Random trials before the sampler of Optuna uses earlier results.
-STARTUP = 5
-# Complete trials before trials are pruned, and before importances are meaningful.
-PRUNE_FROM = 5
-IMPORTANCE_FROM = 20
+STARTUP = 5  # random trials before the sampler of Optuna uses earlier results
+PRUNE_FROM = 5  # complete trials before trials are pruned
+IMPORTANCE_FROM = 20  # complete trials before importances are meaningful
 DONE = (TrialState.COMPLETE, TrialState.PRUNED)
 
 Outcome = tuple[float, float]
@@ -107,8 +105,7 @@ def train_once(graph: str, config: Config, settings: dict[str, Any]) -> Outcome:
     data = _graph(graph, config.train.splits)
     with without_class_warnings():
         classifier = NodeClassifier(config, **settings).fit(data, graph=graph)
-    metrics = classifier.metrics_
-    return metrics["val"][metrics["metric"]], time.monotonic() - started
+    return classifier.metrics_["val"][config.train.metric], time.monotonic() - started
 
 
 @dataclass
