@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from dgt.ops import edges
+from dgt.ops import edges, entries
 from dgt.ops.deformable_attention import Kernel, deformable_attention, reference
 from dgt.ops.distance_attention import distance_attention
 from dgt.ops.dropout import dropout, dropout_linear
 from dgt.ops.linear import linear
 from dgt.ops.norm import BatchNorm, LayerNorm
 from dgt.ops.sparse import SparseLinear, matmul
+from tests.ops.conftest import make_case
 
 N, F, C, H, E = 5, 4, 3, 2, 6
 
@@ -124,3 +125,27 @@ def test_modules() -> None:
             module(wrong)
     with pytest.raises(ValueError, match=r"matmul: .*A \(5, 4\), x \(5, 4\)"):
         matmul(x.to_sparse_csr(), x)
+
+
+def test_chunks_of_checked_sequences_are_not_checked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sequences = make_case(N=6, T=2, M=1, K=1, L=4, D=1)[1]
+    calls = []
+    find = entries.find_wrong_sequences
+    monkeypatch.setattr(entries, "find_wrong_sequences", lambda *x: calls.append(1) or find(*x))
+    assert entries.wrong_sequences(sequences, 6) is None
+    assert entries.wrong_sequences(sequences[:, 1:3], 6) is None
+    assert entries.wrong_sequences(sequences[1:], 6) is None
+    assert entries.wrong_sequences(sequences[0], 6) is None
+    assert len(calls) == 1
+    # These may be wrong although the whole is right.
+    full = torch.arange(4).repeat(2, 3, 1).int()
+    full[:, 0, 2:] = -1
+    assert entries.wrong_sequences(full, 4) is None
+    assert "after -1" in entries.wrong_sequences(full.view(2, 2, 6)[:, :, 1:5], 4)
+    assert "after -1" in entries.wrong_sequences(full.flatten()[2:18].view(2, 2, 4), 4)
+    assert "after -1" in entries.wrong_sequences(full.flip(-1), 4)
+    assert "got node index 3" in entries.wrong_sequences(full[1:], 3)
+    full[0, 1, 1] = 9
+    assert "got node index 9" in entries.wrong_sequences(full[:1], 4)

@@ -2,9 +2,10 @@
 
 Every operator is a ``torch.library`` operator (``torch.ops.dgt``) with two forms: a plain one in
 PyTorch, which runs on any device (``reference.py``), and a fused one for the CPU (``cpu.py``).
-PyTorch's dispatcher chooses between them; see :mod:`dgt.ops.define`. Backward passes are operators,
-too. Both forms of every operator check shapes, dtypes, devices and indices (:mod:`dgt.ops.checks`)
-before they access any memory, and raise the same errors.
+Deformable attention has a third one for GPUs (``triton.py``). PyTorch's dispatcher chooses between
+them; see :mod:`dgt.ops.define`. Backward passes are operators, too. All forms of an operator check
+shapes, dtypes, devices and indices (:mod:`dgt.ops.checks`) before they access any memory, and raise
+the same errors.
 Modules that implement an equation of a paper live in :mod:`dgt.nn` and :mod:`dgt.baselines`.
 """
 

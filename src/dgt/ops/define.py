@@ -1,8 +1,10 @@
-"""Defines operators from a plain form for any device and a fused form for the CPU."""
+"""Defines operators from a plain form for any device and fused forms for some of them."""
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import cache, wraps
+from importlib import import_module
 from typing import Any, NamedTuple
+from warnings import warn
 
 import numpy as np
 import torch
@@ -44,6 +46,7 @@ def define(
     takes: Mapping[str, Takes],
     positive: str = "",
     label: str | None = None,
+    devices: Mapping[str, str] | None = None,
 ) -> CustomOpDef:
     """Defines the operator ``torch.ops.dgt.<name>``.
 
@@ -59,6 +62,10 @@ def define(
         takes: What each input must be, in order.
         positive: Axes that must not have size 0, separated by spaces.
         label: Name in error messages (default: ``name``).
+        devices: Fused forms for other types of devices, such as ``{"cuda": "module:function"}``.
+            The module is imported when the first tensor on such a device comes. If it needs a
+            package that is not installed, or if the function returns ``NotImplemented``, the plain
+            form is used.
     """
 
     def checked(form: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,6 +76,7 @@ def define(
 
         return run
 
+    unchecked = plain
     plain, fused, fake = checked(plain), checked(fused), checked(fake)
     operator = torch.library.custom_op(f"dgt::{name}", plain, mutates_args=())
 
@@ -78,9 +86,46 @@ def define(
         return (fused if real in FUSED_TYPES else plain)(*inputs)
 
     operator.register_kernel("cpu")(on_cpu)
+    for device, place in (devices or {}).items():
+        operator.register_kernel(device)(checked(first_of(place, unchecked)))
     operator.register_fake(fake)
     OPERATORS[name] = Forms(operator, plain, fused)
     return operator
+
+
+def first_of(place: str, plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a form that calls the function at ``place``, or ``plain`` if that is not available or
+    returns ``NotImplemented``."""
+
+    @wraps(plain)
+    def run(*inputs: Any) -> Any:
+        form = _load(place)
+        out = NotImplemented if form is None else form(*inputs)
+        return plain(*inputs) if out is NotImplemented else out
+
+    return run
+
+
+@cache
+def _load(place: str) -> Callable[..., Any] | None:
+    module, _, function = place.partition(":")
+    try:
+        return getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "dgt").partition(".")[0]
+        if missing == "dgt":
+            raise
+        _warn_missing(missing)
+        return None
+
+
+@cache
+def _warn_missing(package: str) -> None:
+    warn(
+        f"the package {package} is not installed: operators on GPUs use their plain forms, which "
+        f"are slower and take more memory; install it with: pip install {package}",
+        stacklevel=2,
+    )
 
 
 def arrays(*tensors: Tensor) -> list[np.ndarray]:

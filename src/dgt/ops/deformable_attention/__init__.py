@@ -1,7 +1,8 @@
 """Deformable attention, which reads sequences of nodes at fractional positions.
 
 ``reference`` is the readable form. ``cpu``, ``loops`` and ``simd`` are the fused form for the CPU.
-``operator`` registers both.
+``triton``, ``triton_kernels``, ``triton_gather``, ``triton_sizes`` and ``transpose`` are the fused
+form for GPUs. ``operator`` registers all of them.
 """
 
 from dgt.ops.deformable_attention.operator import deformable_attention

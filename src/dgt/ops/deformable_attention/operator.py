@@ -76,6 +76,7 @@ _forward = define(
     fake=lambda values, sequences, query, *_: values.new_empty(cpu.out_shape(values, query)),
     takes=_takes,
     positive=POSITIVE,
+    devices={"cuda": "dgt.ops.deformable_attention.triton:forward"},
 )
 _backward = define(
     "deformable_attention_backward",
@@ -87,6 +88,7 @@ _backward = define(
     ),
     takes={"grad": real("Q T M D"), **_takes},
     positive=POSITIVE,
+    devices={"cuda": "dgt.ops.deformable_attention.triton:backward"},
 )
 
 

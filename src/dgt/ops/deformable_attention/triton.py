@@ -1,0 +1,127 @@
+"""Fused deformable attention for GPUs: launches the kernels of ``triton_kernels``.
+
+This module is imported when the first tensor on a GPU comes. Under Triton's interpreter
+(``TRITON_INTERPRET=1``), it also takes tensors on the CPU.
+"""
+
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from dgt.ops.deformable_attention import triton_kernels
+from dgt.ops.deformable_attention.transpose import transpose
+from dgt.ops.deformable_attention.triton_gather import gather
+from dgt.ops.deformable_attention.triton_sizes import CONFIGS, Sizes, default, fits, prune, sizes
+
+TUNED_FROM = 4096
+"""The number of queries from which block sizes are tuned."""
+SEGMENT = 512
+"""The number of entries of a node that one program sums; see ``triton_gather``."""
+BLOCKS = {triton_kernels.forward: 8, triton_kernels.backward: 4, gather: 8}
+"""Positions per block without tuning. The backward pass needs more registers for each."""
+
+_KEY = ["T", "M", "D", "K", "L", "BILINEAR", "NORMALIZE"]
+
+
+def _tuned(kernel: Any, sums: list[str]) -> Any:
+    """Returns a kernel with tuned block sizes. Tensors in ``sums`` are zeroed before each trial."""
+    pruning = {"early_config_prune": prune}
+    tune = triton.autotune(CONFIGS, _KEY, reset_to_zero=sums, prune_configs_by=pruning)
+    return tune(kernel)
+
+
+TUNED = {
+    triton_kernels.forward: _tuned(triton_kernels.forward, []),
+    triton_kernels.backward: _tuned(triton_kernels.backward, ["grad_values"]),
+}
+
+
+def forward(
+    values: Tensor,
+    sequences: Tensor,
+    query: Tensor,
+    bilinear: bool,
+    gamma: float,
+    epsilon: float,
+    normalize: bool,
+) -> Tensor:
+    """Computes the output of attention; ``NotImplemented`` for sizes that do not fit."""
+    if not fits(values, query):
+        return NotImplemented
+    shared = sizes(values, sequences, query, bilinear, gamma, epsilon)
+    values, sequences, query = values.contiguous(), _rows(sequences), query.contiguous()
+    Q, scans = sequences.size(1), shared.scans(normalize)
+    out = values.new_empty(Q, *values.shape[1:])
+    inputs = (values, sequences, query, out, values.size(0), sequences.stride(0))
+    _launch(triton_kernels.forward, (Q, shared.T, shared.groups), shared, inputs, **scans)
+    return out
+
+
+def backward(
+    grad: Tensor,
+    values: Tensor,
+    sequences: Tensor,
+    query: Tensor,
+    bilinear: bool,
+    gamma: float,
+    epsilon: float,
+    normalize: bool,
+) -> tuple[Tensor, Tensor]:
+    """Computes the gradients; ``NotImplemented`` for sizes that do not fit."""
+    if not fits(values, query):
+        return NotImplemented
+    shared = sizes(values, sequences, query, bilinear, gamma, epsilon)
+    grad, values, query = grad.contiguous(), values.contiguous(), query.contiguous()
+    rows = _rows(sequences)
+    N, (Q, T, K) = values.size(0), (rows.size(1), shared.T, shared.K)
+    real = torch.float64 if values.dtype == torch.float64 else torch.float32
+    atomic = not torch.are_deterministic_algorithms_enabled()
+    grad_query = torch.empty_like(query)
+    if atomic:
+        grad_values = torch.zeros(values.shape, dtype=real, device=values.device)
+        sampled = query.new_empty(0, dtype=real)
+    else:
+        grad_values = torch.empty_like(values)
+        sampled = query.new_empty(Q, T, 2, shared.M, K, dtype=real)
+    inputs = (grad, values, rows, query, grad_values, grad_query, sampled, N, rows.stride(0))
+    scans = {**shared.scans(normalize), "ATOMIC": atomic}
+    _launch(triton_kernels.backward, (Q, T, shared.groups), shared, inputs, **scans)
+    if not atomic:
+        _gather(grad, sampled, sequences, grad_values, shared)
+    return grad_values.to(values.dtype), grad_query
+
+
+def _gather(
+    grad: Tensor, sampled: Tensor, sequences: Tensor, grad_values: Tensor, shared: Sizes
+) -> None:
+    """Computes the gradient of the values in a fixed order, see ``triton_gather``."""
+    N = grad_values.size(0)
+    index = transpose(sequences, N, SEGMENT)
+    parts = sampled.new_empty(len(index.part_rows), shared.M, shared.D)
+    inputs = (grad, sampled, *index, parts, grad_values, N)
+    for count, first in ((len(parts), True), (shared.T * N, False)):
+        _launch(gather, (count, shared.groups), shared, inputs, SEGMENT=SEGMENT, PARTS=first)
+
+
+def _rows(sequences: Tensor) -> Tensor:
+    """Returns sequences whose rows are contiguous: chunks and slices of criteria are not copied."""
+    L = sequences.size(2)
+    return sequences if sequences.stride()[1:] == (L, 1) else sequences.contiguous()
+
+
+def _launch(
+    kernel: Any, grid: tuple[int, ...], shared: Sizes, inputs: tuple[Any, ...], **sizes: Any
+) -> None:
+    """Runs a kernel on the device of its inputs. Tuning would choose other block sizes, and thus
+    another order of sums, in another run."""
+    if grid[0] == 0:
+        return
+    given = {**shared._asdict(), **sizes, "enable_fp_fusion": True}
+    fixed = torch.are_deterministic_algorithms_enabled() or triton.knobs.runtime.interpret
+    with torch.cuda.device_of(inputs[0]):
+        if kernel in TUNED and grid[0] >= TUNED_FROM and not fixed:
+            TUNED[kernel][grid](*inputs, **given)
+        else:
+            kernel[grid](*inputs, **given, **default(shared, BLOCKS[kernel]).all_kwargs())
