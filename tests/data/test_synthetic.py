@@ -8,8 +8,8 @@ import torch
 from dgt.cli import main
 from dgt.data import files, load, short_name
 from dgt.data.splits import choose
-from dgt.data.synthetic import SIZES, parse
-from dgt.errors import InputError
+from dgt.data.synthetic import SIZES, parse, synthetic
+from dgt.errors import InputError, MemoryNeeded
 from dgt.runs.many import canonical
 
 SMALL = "synthetic:nodes=3e3,edges=2e4,features=16,classes=4,homophily=0.7"
@@ -116,7 +116,7 @@ def test_the_benchmarks_sizes() -> None:
         ("nodes=many", "nodes: got many, expected a whole number"),
         ("nodes=inf", "nodes: got inf, expected a whole number"),
         ("nodes=5", "nodes: got 5, expected at least 6"),
-        ("nodes=1e10", "nodes: got 10000000000, expected below 2**31"),
+        ("nodes=1e10", "nodes: got 10000000000, expected at most 2147483647"),
         ("edges=0", "edges: got 0, expected at least 1"),
         ("features=-3", "features: got -3, expected at least 1"),
         ("classes=1", "classes: got 1, expected at least 2"),
@@ -154,3 +154,18 @@ def test_names_hold_everywhere(
     assert len((tmp_path / "predictions.csv").read_text().splitlines()) == 301
     assert main(["info", "synthetic:homophily=2"]) == 2
     assert "homophily: got 2.0, expected from 0 to 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "graph",
+    ["nodes=2e9,edges=10", "features=1e7", "nodes=1e7,edges=1e12", "nodes=1e8,features=1e4"],
+)
+def test_graphs_that_do_not_fit_into_memory(graph: str) -> None:
+    with pytest.raises(MemoryNeeded, match=r"needs [\d.,]+ [GT]B of memory, but this machine has"):
+        synthetic(parse(f"synthetic:{graph}"))
+
+
+@pytest.mark.parametrize("name", ["nodes", "edges", "features", "classes", "seed", "exponent"])
+def test_every_parameter_has_an_upper_bound(name: str) -> None:
+    with pytest.raises(InputError, match=rf"{name}: got .*, expected .*(at most|below)"):
+        parse(f"synthetic:{name}=1e30")

@@ -11,7 +11,7 @@ from torch_geometric.loader import DataLoader, RandomNodeLoader
 from torch_geometric.loader.utils import filter_data
 from torch_geometric.transforms import NormalizeFeatures, RemoveIsolatedNodes, ToUndirected
 
-from dgt.errors import InputError
+from dgt.errors import InputError, MemoryNeeded
 from dgt.nn import DGT
 from dgt.sequences import NodeSort, current_sequences, node_sequences
 from tests.small import block_graph
@@ -189,3 +189,16 @@ def test_a_model_refuses_sequences_of_another_number_of_nodes() -> None:
     for part in (data.subgraph(torch.arange(20)), Batch.from_data_list([data, data])):
         with pytest.raises(ValueError, match=r"got .*\(.*90, 5\)"):
             model(part.x, part.sequences)
+
+
+def test_sequences_that_fit_neither_into_memory_nor_into_the_cache(monkeypatch) -> None:
+    data = block_graph()
+    ring = torch.arange(3_000_000)
+    large = Data(edge_index=torch.stack([ring, ring.roll(1)]), num_nodes=len(ring))
+    match = r"sorting 3,000,000 nodes into sequences of length 100,000 needs 1\.2 TB of memory"
+    with pytest.raises(MemoryNeeded, match=match):
+        node_sequences(large, ["bfs"], length=100_000)
+    monkeypatch.setattr("dgt.sequences.make._free_space", lambda folder: 0)
+    with pytest.raises(MemoryNeeded, match=match):
+        node_sequences(large, ["bfs"], length=100_000, cache=True)
+    assert node_sequences(data, ["bfs"], length=100, cache=True).shape == (1, 90, 100)

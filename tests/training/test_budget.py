@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dgt.config import Config
+from dgt.errors import MemoryNeeded
 from dgt.training import budget
 
 # Measures the memory of one epoch, besides its inputs, in a separate process.
@@ -16,6 +17,7 @@ import json, sys
 import torch
 from dgt.training import budget
 from dgt.config import Config
+from dgt.errors import MemoryNeeded
 from dgt.nn import build
 from dgt.ops.sparse import csr
 from dgt.training.batching import Batched, Chunked, Whole
@@ -103,3 +105,16 @@ def test_double_precision_needs_nearly_twice_as_much(sizes):
         budget.predict(config.replace(precision=p), *graph) for p in ("single", "double")
     )
     assert 1.5 * single < double < 2 * single  # sequences have the same size
+
+
+@pytest.mark.parametrize("model", ["dgt", "dgt-light", "gcn"])
+def test_hopeless_sizes_are_refused(model: str):
+    config = Config.of(model)
+    budget.require(config, 2708, 1300, 7)
+    budget.require(config.replace(hidden_channels=4096), 2708, 1300, 7)
+    match = rf"training {model} on 5,000,000 nodes needs [\d.]+ TB of memory"
+    with pytest.raises(MemoryNeeded, match=match):
+        budget.require(config.replace(hidden_channels=65_536), 5_000_000, 10_000, 7)
+    if config.record.batching:  # a batch reads only a part of the graph
+        batches = config.replace(hidden_channels=65_536, batch_size=10)
+        budget.require(batches, 5_000_000, 10_000, 7)

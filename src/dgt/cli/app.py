@@ -5,9 +5,10 @@ import os
 import sys
 from contextlib import nullcontext
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, Parameter
 
 from dgt import __version__
+from dgt.cli import failure
 from dgt.cli.explain import explain
 from dgt.cli.explore import explore
 from dgt.cli.info import info
@@ -17,7 +18,7 @@ from dgt.cli.reproduce import reproduce
 from dgt.cli.settings import fill_in
 from dgt.cli.train import train
 from dgt.cli.tune import tune
-from dgt.errors import InputError, RankError, Terminated
+from dgt.errors import Terminated
 from dgt.system import signals
 
 EXAMPLES = """\
@@ -34,6 +35,9 @@ Examples:
     dgt prepare my-graph --shard 0/4     (precomputes a part of a large graph)
     dgt tune my-graph --trials 100
     dgt reproduce table1 --datasets chameleon
+
+Exit codes: 0 success, 2 invalid input, 1 failure of the system, such as a full disk or too little
+memory, 70 bug in dgt. Errors are one line; set DGT_DEBUG=1 to print the traceback as well.
 """
 
 app = App(
@@ -59,8 +63,8 @@ def main(tokens: list[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 on success, 2 for invalid user input, 1 for a failure of the system (such
-        as a full disk), 130 after Ctrl-C, 143 after SIGTERM, 141 if the reader of stdout has
-        closed it.
+        as a full disk or too little memory), 70 for a bug in dgt, 130 after Ctrl-C, 143 after
+        SIGTERM, 141 if the reader of stdout has closed it.
     """
     # Must be set before torch is loaded. Threads then sleep while they wait for each other; by
     # default they spin, which slows training down many times on a busy machine.
@@ -72,10 +76,6 @@ def main(tokens: list[str] | None = None) -> int:
         with nullcontext() if "TORCHELASTIC_RUN_ID" in os.environ else signals.raised():
             app(tokens, exit_on_error=False, print_error=False)
         sys.stdout.flush()
-    except CycloptsError as error:
-        return _fail(" ".join(str(error).split()), 2)
-    except InputError as error:
-        return _fail(error, 2)
     except Terminated as error:
         return 128 + error.signal
     except KeyboardInterrupt:
@@ -84,11 +84,6 @@ def main(tokens: list[str] | None = None) -> int:
         # The flush at exit would raise the same error again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (RankError, OSError) as error:
-        return _fail(error, 1)
+    except Exception as error:
+        return failure.report(error)
     return 0
-
-
-def _fail(error: object, code: int) -> int:
-    print(f"error: {error}", file=sys.stderr)
-    return code

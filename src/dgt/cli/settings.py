@@ -25,7 +25,7 @@ from dgt.config import (
     read_toml,
 )
 from dgt.errors import InputError
-from dgt.system import plugins
+from dgt.system import machine, plugins
 
 DEFAULTS = Config()
 RUN_KEYS = ("graph", "runs")  # keys of a run's config.toml that are not settings
@@ -69,6 +69,7 @@ def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) 
     Modules of ``--import`` are imported first: what they register is then known when the settings
     are checked.
     """
+    machine.require_address_space()
     given = {argument.name: argument.tokens for argument in arguments}
     for token in given.get("--import", []):
         plugins.load(token.value)

@@ -12,6 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from dgt.errors import InputError, nearest
+from dgt.system import machine
 
 PREFIX = "synthetic:"
 # Norm of the class centers; the features have standard deviation 1 around them.
@@ -47,13 +48,14 @@ class Recipe:
     def __post_init__(self) -> None:
         for name, least in (("nodes", 6), ("edges", 1), ("features", 1), ("classes", 2)):
             _require(name, getattr(self, name), getattr(self, name) >= least, f"at least {least}")
-        _require("nodes", self.nodes, self.nodes < 2**31, "below 2**31")
+        for name, most in (("nodes", 2**31 - 1), ("edges", 2**40), ("features", 2**24)):
+            _require(name, getattr(self, name), getattr(self, name) <= most, f"at most {most}")
         most = self.nodes // 3
         _require(
             "classes", self.classes, self.classes <= most, f"at most {most}, a third of the nodes"
         )
         _require("homophily", self.homophily, 0 <= self.homophily <= 1, "from 0 to 1")
-        _require("exponent", self.exponent, self.exponent > 1, "above 1")
+        _require("exponent", self.exponent, 1 < self.exponent <= 100, "above 1 and at most 100")
         _require("seed", self.seed, 0 <= self.seed < 2**63, "at least 0 and below 2**63")
         sizes = _class_sizes(self.nodes, self.classes)
         inside = int((sizes * (sizes - 1) // 2).sum())
@@ -72,6 +74,12 @@ class Recipe:
     def edges_inside(self) -> int:
         """Number of edges inside a class."""
         return round(self.homophily * self.edges)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the features, the edges in both directions and the labels take at least."""
+        floats = (self.nodes + self.classes) * self.features
+        return 4 * floats + 32 * self.edges + 16 * self.nodes
 
 
 # Sizes of the three large benchmarks, as given in the paper.
@@ -133,6 +141,7 @@ def synthetic(recipe: Recipe) -> Data:
     each class. The graph is undirected, without self-loops and duplicate edges. It depends only on
     the recipe.
     """
+    machine.require(recipe.memory, "this synthetic graph")
     random = np.random.Generator(np.random.PCG64(recipe.seed))
     N, C = recipe.nodes, recipe.classes
     sizes = _class_sizes(N, C)

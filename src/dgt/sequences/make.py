@@ -1,6 +1,7 @@
 """Computes the sequences of all criteria or reads them from the cache."""
 
 import math
+import shutil
 from collections.abc import Iterator, Sequence
 from functools import cache as once
 from pathlib import Path
@@ -17,11 +18,15 @@ from dgt.storage import segments
 from dgt.storage.files import cache_folder
 from dgt.storage.fingerprint import fingerprint
 from dgt.storage.segments import Advance, CachedRows
+from dgt.system import machine
 from dgt.system.progress import progress_bar
 
 FOLDER = "sequences"  # in the cache
+INT = 4  # bytes per entry
 # From this number of bytes on, sequences are memory-mapped.
 MAPPED_BYTES = 2**26
+# Copies of a segment in memory while it is computed and written.
+COPIES = 4
 
 
 def make_sequences(
@@ -45,6 +50,7 @@ def make_sequences(
     """
     shape = (len(criteria), data.num_nodes, settings.length)
     folder = cache_folder() if cache else None
+    _require_room(shape, folder)
     rows = sequence_rows(data, criteria, settings, folder)
     if folder and all(one.name for one in rows):
         mapped = mapped_sequences(rows, shape, folder, progress)
@@ -81,6 +87,7 @@ def sequence_rows(
         One entry per criterion. Its name is empty without a folder, or if the criterion cannot be
         cached.
     """
+    _require_room((len(criteria), data.num_nodes, settings.length), folder)
     graph = graph or Graph(data)
 
     def rows(choice: CriterionChoice) -> CachedRows:
@@ -105,6 +112,24 @@ def sequence_rows(
     return [rows(criterion) for criterion in criteria]
 
 
+def _require_room(shape: tuple[int, int, int], folder: Path | None) -> None:
+    """Raises an error if sequences of shape ``(T, N, L)`` fit neither into memory nor the cache."""
+    _, N, L = shape
+    needed = INT * math.prod(shape)
+    if folder is not None and MAPPED_BYTES <= needed <= _free_space(folder):
+        needed = COPIES * INT * min(N, segments.ROWS) * L
+    machine.require(needed, f"sorting {N:,} nodes into sequences of length {L:,}")
+
+
+def _free_space(folder: Path) -> int:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0
+
+
 def _fingerprint(name: str, record: Criterion, graph: Graph, settings: SequenceConfig) -> str:
     """Hashes everything that the sequences of a criterion depend on."""
     facts = (name, settings.spacing, graph.num_nodes, settings.length, *record.settings(settings))
@@ -119,7 +144,7 @@ def mapped_sequences(
     Returns:
         int32 ``(T, N, L)``; None if the sequences are small or the file cannot be written.
     """
-    if 4 * math.prod(shape) < MAPPED_BYTES:
+    if INT * math.prod(shape) < MAPPED_BYTES:
         return None
     name = fingerprint([], tuple(one.name for one in rows))
 

@@ -42,6 +42,20 @@ def loaded() -> tuple[str, ...]:
     return tuple(_loaded)
 
 
+def place(error: BaseException) -> str | None:
+    """Returns the function, file and line of the user's modules that an exception comes from.
+
+    Returns None if it does not come from a module that :func:`load` has imported.
+    """
+    packages = {module.partition(".")[0] for module in _loaded}
+    found = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__", "").partition(".")[0] in packages:
+            code = frame.f_code
+            found = f"{code.co_name} in {code.co_filename}, line {line},"
+    return found
+
+
 def _failure(module: str, error: BaseException) -> InputError:
     """Returns one line with the cause and with the line of the user's module that leads to it."""
     if isinstance(error, SyntaxError):

@@ -9,12 +9,15 @@ import torch
 from torch import Tensor
 
 from dgt.config import Config
+from dgt.system import machine
 from dgt.system.machine import available
 
 log = logging.getLogger("dgt")
 
 INT = 4  # bytes per entry of a sequence
 FLOAT = {"single": 4, "double": 8}
+# Predictions are within a quarter of the measured memory; twice as much is certain to fail.
+HOPELESS = 2
 
 
 def of_step(config: Config, rows: Sequence[int], classes: int) -> int:
@@ -156,6 +159,26 @@ def warn(
     text = warning(config, nodes, queries, features, entries, classes, ranks)
     if text is not None:
         log.warning(text)
+
+
+def require(config: Config, nodes: int, queries: int, classes: int, ranks: int = 1) -> None:
+    """Raises an error if training on the CPU is certain to run out of memory.
+
+    Args:
+        config: The settings.
+        nodes: Number of nodes N.
+        queries: Number of nodes whose logits a step of the whole graph computes.
+        classes: Number of classes.
+        ranks: Number of processes.
+    """
+    model = config.model
+    # Every model keeps at least one hidden vector per node, and its gradient.
+    needed: float = 2 * FLOAT[model.precision] * model.hidden_channels * nodes
+    if config.train.batch_size is not None:
+        return
+    if config.record.batching:
+        needed = predict(config, nodes, queries, 0, 0, classes, ranks) / HOPELESS
+    machine.require(needed, f"training {model.model} on {nodes:,} nodes")
 
 
 def _stored(matrix: Tensor | None) -> int:
