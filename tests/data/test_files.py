@@ -106,7 +106,7 @@ def test_npz_written_and_read(tmp_path: Path, density: float) -> None:
         ({"edges": EDGES, "x": X, "features": X}, "'x' and 'features' are the same array"),
         (
             {"edges": EDGES, "x": np.array([["a"], ["b"], ["c"]])},
-            "array 'x': got type <U1, expected",
+            "x: got an array of type <U1, expected",
         ),
         (
             {"edges": EDGES, "x": np.array([object()] * 3)},

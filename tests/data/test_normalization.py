@@ -97,13 +97,19 @@ def test_masks() -> None:
     [
         ({"x": torch.ones(4)}, "x: got shape (4,), expected (4, F)"),
         ({"x": torch.tensor([[1.0]] * 3 + [[float("nan")]])}, "x: node 3, feature 0: got nan"),
-        ({"x": torch.full((4, 1), 1e39, dtype=torch.float64)}, "x: node 0, feature 0: got inf"),
-        ({"x": torch.ones(4, 1, dtype=torch.complex64)}, "x: got complex numbers"),
+        (
+            {"x": torch.full((4, 1), 1e39, dtype=torch.float64)},
+            "x: node 0, feature 0: got 1e+39, expected a magnitude of at most 1e+15",
+        ),
+        ({"x": torch.ones(4, 1, dtype=torch.complex64)}, "x: got values of type complex64"),
         ({"x": "words"}, "x: got str, expected a tensor"),
         ({"x": torch.ones(0, 2), "y": None}, "empty graph: no nodes"),
         ({"edge_index": None}, "edge_index is missing"),
         ({"edge_index": torch.ones(3, 2).long()}, "edge_index: got shape (3, 2), expected (2, E)"),
-        ({"edge_index": torch.ones(2, 2)}, "edge_index: got torch.float32, expected integers"),
+        (
+            {"edge_index": torch.ones(2, 2)},
+            "edge_index: got values of type float32, expected integers",
+        ),
         ({"edge_index": torch.tensor([[0, 1], [1, 4]])}, "edge 1: got node 4, expected 0 to 3"),
         ({"edge_index": torch.tensor([[0, -1], [1, 2]])}, "edge 1: got node -1, expected 0 to 3"),
         ({"edge_index": torch.tensor([[2], [2]])}, "no edge between two different nodes"),

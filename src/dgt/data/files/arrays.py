@@ -1,5 +1,6 @@
 """Graphs from named arrays, as in an ``.npz`` file or a saved dict of tensors."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,9 +10,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from dgt.data.files.normalization import normalize
+from dgt.data.files.normalization import node_count, normalize
+from dgt.data.files.tensors import plain
 from dgt.data.splits import PARTS
 from dgt.errors import InputError, nearest
+from dgt.system import machine
 
 # Accepted names of each array. The second and third ones are used by published files.
 NAMES = {
@@ -54,13 +57,13 @@ def from_arrays(arrays: Mapping[str, Any], place: str) -> Data:
             twins = " and ".join(repr(n) for n in NAMES[key] if n in arrays)
             raise InputError(f"{place}: {twins} are the same array, expected only one of them")
         if key == "num_nodes":
-            data.num_nodes = int(value)
+            data.num_nodes = node_count(value, place)
         elif key in ("node_ids", "class_names", "feature_names"):
-            data[key] = value.tolist() if hasattr(value, "tolist") else value
+            data[key] = value
         elif key == "y" and getattr(getattr(value, "dtype", None), "kind", None) == "U":
             data.y, data.class_names = _text_labels(value, name, place)
         else:
-            data[key] = _tensor(value, name, place)
+            data[key] = plain(value, f"{place}: {name}", sparse=key == "x")
             if name in ("edges", "train_masks", "val_masks", "test_masks"):
                 data[key] = _transposed(data[key], name, place)
     if any(name in arrays for name in CSR):
@@ -68,19 +71,6 @@ def from_arrays(arrays: Mapping[str, Any], place: str) -> Data:
             raise InputError(f"{place}: features are both dense and sparse, expected one of them")
         data.x = _csr(arrays, place)
     return normalize(data, place)
-
-
-def _tensor(value: Any, name: str, place: str) -> Tensor:
-    if isinstance(value, Tensor):
-        return value
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
-        raise InputError(f"{place}: array {name!r}: got type {array.dtype}, expected numbers")
-    kind = {"b": np.bool_, "f": np.float64}.get(array.dtype.kind, np.int64)
-    if name in NAMES["x"]:
-        kind = np.float32
-    with np.errstate(over="ignore"):  # overflow is reported as a value that is not finite
-        return torch.from_numpy(np.ascontiguousarray(array, dtype=kind))
 
 
 def _transposed(tensor: Tensor, name: str, place: str) -> Tensor:
@@ -103,13 +93,17 @@ def _csr(arrays: Mapping[str, Any], place: str) -> Tensor:
     missing = [name for name in CSR[:3] if name not in arrays]
     if missing:
         raise InputError(f"{place}: sparse features without {', '.join(missing)}")
-    indptr, indices, shape = (np.asarray(arrays[name]) for name in CSR[:3])
+    parts = {name: plain(arrays[name], f"{place}: {name}") for name in CSR if name in arrays}
+    for name in CSR[:3]:
+        if parts[name].dtype != torch.int64 or parts[name].dim() != 1:
+            shown = f"{str(parts[name].dtype).removeprefix('torch.')} {tuple(parts[name].shape)}"
+            raise InputError(f"{place}: {name}: got {shown}, expected a row of integers")
+    indptr, indices, shape = (parts[name].numpy() for name in CSR[:3])
+    values = parts.get("x_data", torch.ones(len(indices))).to(torch.float32).numpy()
     try:
-        values = arrays.get("x_data", np.ones(len(indices)))
-        matrix = scipy.sparse.csr_matrix(
-            (np.asarray(values, dtype=np.float32), indices, indptr), shape=tuple(shape.tolist())
-        )
+        matrix = scipy.sparse.csr_matrix((values, indices, indptr), shape=tuple(shape.tolist()))
         matrix.check_format(full_check=True)
-        return torch.from_numpy(matrix.toarray())
     except (TypeError, ValueError, IndexError) as error:
         raise InputError(f"{place}: x_*: not a matrix in CSR format: {error}") from None
+    machine.require(4 * math.prod(matrix.shape), f"{place}: a dense matrix of shape {matrix.shape}")
+    return torch.from_numpy(matrix.toarray())

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dgt.data.files.frame import Frame
+from dgt.data.files.normalization import LARGEST, magnitude
 from dgt.data.splits import PARTS
 from dgt.errors import InputError, nearest
 
@@ -23,7 +24,8 @@ def text(frame: Frame, column: str) -> pa.Array:
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     if pa.types.is_floating(cells.type):
-        # Many tools turn integer columns with gaps into floats.
+        # Many tools turn integer columns with gaps into floats. Arrow cannot round half precision.
+        cells = cells.cast(pa.float32()) if cells.type == pa.float16() else cells
         cells = pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
         bad = pc.or_(pc.not_equal(cells, pc.trunc(cells)), pc.greater(pc.abs(cells), 2.0**53))
         if pc.any(bad).as_py():
@@ -142,7 +144,7 @@ def _numbers(frame: Frame, name: str) -> np.ndarray:
             _FEATURE,
         )
     _all_present(frame, name, cells, "a number")
-    return cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return _float64(cells)
 
 
 def _list_matrix(frame: Frame, name: str) -> np.ndarray:
@@ -163,7 +165,7 @@ def _list_matrix(frame: Frame, name: str) -> np.ndarray:
     if flat.null_count:
         row = _first(pc.is_null(flat)) // int(lengths[0])
         raise frame.error(row, name, cells[row].as_py(), "a list without missing values")
-    numbers = flat.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    numbers = _float64(flat)
     return _finite(frame, name, numbers.reshape(len(cells), int(lengths[0])))
 
 
@@ -183,14 +185,18 @@ def _parse_lists(frame: Frame, name: str, cells: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(inner.offsets, flat)
 
 
+def _float64(cells: pa.Array) -> np.ndarray:
+    # Large integers are rounded, as any number is when it becomes float32.
+    return cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
 def _finite(frame: Frame, name: str, numbers: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        narrow = numbers.astype(np.float32)
-    bad = ~np.isfinite(narrow)
+    bad = ~(np.abs(numbers) <= LARGEST)  # also true for NaN
     if bad.any():
         place = tuple(np.argwhere(bad)[0].tolist())
-        raise frame.error(place[0], name, float(numbers[place]), "a finite number")
-    return narrow
+        value = float(numbers[place])
+        raise frame.error(place[0], name, value, magnitude(value).removeprefix("expected "))
+    return numbers.astype(np.float32)
 
 
 def _all_present(frame: Frame, name: str, cells: pa.Array, expected: str) -> None:

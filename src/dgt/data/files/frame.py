@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dgt.errors import InputError, nearest
+from dgt.system import machine
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,9 @@ def _has_line_break(column: pa.ChunkedArray) -> bool:
 def _parquet(path: Path, required: tuple[str, ...]) -> Frame:
     with pa.parquet.ParquetFile(path) as file:
         _check_header(path, file.schema_arrow.names, required)
+        numbers = file.metadata.num_rows * file.metadata.num_columns
+        # Repeated values take almost no space in the file.
+        machine.require(4 * numbers, f"{path}: its content")
         table = file.read()
     columns = dict(zip(table.column_names, table.columns, strict=True))
     return Frame(str(path), columns, lambda row: f"row {row + 1}", typed=True)

@@ -1,17 +1,25 @@
 """Checks a graph and converts it to the form that the rest of the library relies on."""
 
 import logging
+import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import METRICS
+from dgt.data.files.tensors import plain
 from dgt.data.splits import PARTS
 from dgt.errors import InputError
+from dgt.system import machine
 
 log = logging.getLogger("dgt")
+
+MOST_NODES = 2**31 - 1  # node sequences are int32
+LARGEST = 1e15
+"""Largest magnitude of a feature: squares and their sums must not overflow in single precision."""
 
 
 def normalize(data: Data, place: str | None = None) -> Data:
@@ -33,8 +41,8 @@ def normalize(data: Data, place: str | None = None) -> Data:
     """
     if not isinstance(data, Data):
         raise InputError(f"{place or 'graph'}: got {type(data).__name__}, expected a PyG Data")
-    name = getattr(data, "name", None)
-    place = place or name or "graph"
+    name = data.get("name")
+    place = place or (str(name) if isinstance(name, str) and name else "graph")
     num_nodes = _num_nodes(data, place)
     if num_nodes == 0:
         raise InputError(f"{place}: empty graph: no nodes")
@@ -45,7 +53,7 @@ def normalize(data: Data, place: str | None = None) -> Data:
     out.y, out.class_names = _labels(data, num_nodes, place)
     for key, mask in _masks(data, num_nodes, place).items():
         out[key] = mask
-    out.name = str(name or place)
+    out.name = name if isinstance(name, str) and name else place
     if data.get("metric") is not None:
         METRICS.check(data.metric, f"{place}: metric")
         out.metric = data.metric
@@ -56,9 +64,13 @@ def normalize(data: Data, place: str | None = None) -> Data:
     if data.get("feature_names") is not None:
         out.feature_names = _names(data.feature_names, "feature_names", out.x.size(1), place)
     for key, value in data.to_dict().items():
-        if key not in out and isinstance(value, Tensor) and value.shape[:1] == (num_nodes,):
+        if key not in out and _is_per_node(value, num_nodes):
             out[key] = value
     return out
+
+
+def _is_per_node(value: Any, num_nodes: int) -> bool:
+    return isinstance(value, Tensor) and not value.is_nested and value.shape[:1] == (num_nodes,)
 
 
 def info(data: Data) -> dict[str, int | float | None]:
@@ -82,45 +94,60 @@ def info(data: Data) -> dict[str, int | float | None]:
 
 def _num_nodes(data: Data, place: str) -> int:
     for key in ("x", "y", *(f"{part}_mask" for part in PARTS)):
-        shape: Any = getattr(data.get(key), "shape", ())
+        value = data.get(key)
+        if isinstance(value, Tensor) and value.is_nested:
+            continue  # has no shape; refused later
+        shape: Any = getattr(value, "shape", ())
+        if not shape and isinstance(value, list | tuple):
+            return len(value)
         if len(shape) > 0:
             return int(shape[0])
-    if "num_nodes" in data:
-        return int(data.num_nodes)
+    if data.to_dict().get("num_nodes") is not None:
+        return node_count(data.to_dict()["num_nodes"], place)
     # The largest index in edge_index would miss isolated nodes.
     raise InputError(f"{place}: unknown number of nodes, expected x, y or num_nodes")
 
 
-def _tensor(value: Any, key: str, place: str) -> Tensor:
-    try:
-        tensor = torch.as_tensor(value)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"{place}: {key}: got {type(value).__name__}, expected a tensor") from None
-    return tensor.detach().cpu()
+def node_count(value: Any, place: str) -> int:
+    """Checks a number of nodes given by the user."""
+    number = value.item() if hasattr(value, "item") and math.prod(value.shape) == 1 else value
+    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not whole or not 0 <= number <= MOST_NODES:
+        shown = repr(number) if isinstance(number, int | float | str) else type(number).__name__
+        raise InputError(
+            f"{place}: num_nodes: got {shown}, expected an integer from 1 to {MOST_NODES}"
+        )
+    return int(number)
 
 
 def _features(data: Data, num_nodes: int, place: str) -> Tensor:
     if data.get("x") is None:
         return _constant(num_nodes, place)
-    x = data.x.to_dense() if hasattr(data.x, "to_dense") else data.x
-    x = _tensor(x, "x", place)
-    if x.dim() != 2 or x.size(0) != num_nodes:
-        raise InputError(f"{place}: x: got shape {tuple(x.shape)}, expected ({num_nodes}, F)")
-    if x.is_complex():
-        raise InputError(f"{place}: x: got complex numbers, expected real numbers")
-    if x.size(1) == 0:
+    given = plain(data.x, f"{place}: x", sparse=True)
+    if given.dim() != 2 or given.size(0) != num_nodes:
+        raise InputError(f"{place}: x: got shape {tuple(given.shape)}, expected ({num_nodes}, F)")
+    if given.size(1) == 0:
         return _constant(num_nodes, place)
-    x = x.to(torch.float32)
-    if not bool(x.isfinite().all()):
-        node, column = (~x.isfinite()).nonzero()[0].tolist()
+    x = given.to(torch.float32)
+    bad = ~(x.abs() <= LARGEST)  # also true for NaN
+    if bool(bad.any()):
+        node, column = bad.nonzero()[0].tolist()
+        value = given[node, column].item()
         raise InputError(
-            f"{place}: x: node {node}, feature {column}: got {float(x[node, column])}, "
-            "expected a finite number"
+            f"{place}: x: node {node}, feature {column}: got {value}, {magnitude(value)}"
         )
     return x.contiguous()
 
 
+def magnitude(value: float) -> str:
+    """Returns what is expected of a feature that is not finite or too large."""
+    if math.isfinite(value):
+        return f"expected a magnitude of at most {LARGEST:g}; rescale the feature"
+    return "expected a finite number"
+
+
 def _constant(num_nodes: int, place: str) -> Tensor:
+    machine.require(4 * num_nodes, f"{place}: a graph of {num_nodes:,} nodes")
     log.warning("%s: no features; using one constant feature", place)
     return torch.ones(num_nodes, 1)
 
@@ -128,12 +155,12 @@ def _constant(num_nodes: int, place: str) -> Tensor:
 def _edges(data: Data, num_nodes: int, place: str) -> Tensor:
     if data.get("edge_index") is None:
         raise InputError(f"{place}: edge_index is missing")
-    edges = _tensor(data.edge_index, "edge_index", place)
+    edges = plain(data.edge_index, f"{place}: edge_index")
     if edges.dim() != 2 or edges.size(0) != 2:
         raise InputError(f"{place}: edge_index: got shape {tuple(edges.shape)}, expected (2, E)")
-    if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
-        raise InputError(f"{place}: edge_index: got {edges.dtype}, expected integers")
-    edges = edges.to(torch.int64)
+    if edges.dtype != torch.int64:
+        kind = str(edges.dtype).removeprefix("torch.")
+        raise InputError(f"{place}: edge_index: got values of type {kind}, expected integers")
     outside = (edges < 0) | (edges >= num_nodes)
     if bool(outside.any()):
         end, edge = outside.nonzero()[0].tolist()
@@ -161,9 +188,11 @@ def _undirected(edges: Tensor, num_nodes: int) -> Tensor:
 
 def _labels(data: Data, num_nodes: int, place: str) -> tuple[Tensor, list[str]]:
     names = data.get("class_names")
+    if names is not None:
+        names = [str(name) for name in _names(names, "class_names", None, place)]
     if data.get("y") is None:
-        return torch.full((num_nodes,), -1), [] if names is None else [str(n) for n in names]
-    y = _tensor(data.y, "y", place)
+        return torch.full((num_nodes,), -1), names or []
+    y = plain(data.y, f"{place}: y")
     if y.dim() == 2 and y.size(1) == 1:
         y = y[:, 0]
     if y.shape != (num_nodes,):
@@ -185,7 +214,6 @@ def _labels(data: Data, num_nodes: int, place: str) -> tuple[Tensor, list[str]]:
         known = y >= 0
         y = torch.where(known, torch.searchsorted(classes, y), y)
         return y, [str(c) for c in classes.tolist()]
-    names = [str(n) for n in names]
     if len(classes) and int(classes[-1]) >= len(names):
         raise InputError(
             f"{place}: class_names: got {len(names)} names, but y has class {int(classes[-1])}"
@@ -200,7 +228,7 @@ def _masks(data: Data, num_nodes: int, place: str) -> dict[str, Tensor]:
     for key in (f"{part}_mask" for part in PARTS):
         if data.get(key) is None:
             continue
-        mask = _tensor(data[key], key, place)
+        mask = plain(data[key], f"{place}: {key}")
         if mask.dim() not in (1, 2) or mask.size(0) != num_nodes or mask.size(-1) == 0:
             raise InputError(
                 f"{place}: {key}: got shape {tuple(mask.shape)}, "
@@ -216,8 +244,28 @@ def _masks(data: Data, num_nodes: int, place: str) -> dict[str, Tensor]:
     return masks
 
 
-def _names(values: Any, key: str, count: int, place: str) -> list[Any]:
-    values = values.tolist() if hasattr(values, "tolist") else list(values)
-    if len(values) != count:
+def _names(values: Any, key: str, count: int | None, place: str) -> list[Any]:
+    """Returns ids or names as a list of integers and strings.
+
+    Args:
+        values: A list, tuple, array or tensor.
+        key: Its name in error messages.
+        count: How many there must be, if that is known.
+        place: Name of the graph in error messages.
+    """
+    values = values.tolist() if isinstance(values, Tensor | np.ndarray) else values
+    if not isinstance(values, list | tuple):
+        raise InputError(f"{place}: {key}: got {type(values).__name__}, expected a list")
+    if count is not None and len(values) != count:
         raise InputError(f"{place}: {key}: got {len(values)} values, expected {count}")
-    return [v if isinstance(v, int) else str(v) for v in values]
+    return [_name(value, f"{place}: {key}: number {n}") for n, value in enumerate(values)]
+
+
+def _name(value: Any, place: str) -> int | str:
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, str | float | bool):
+        return str(value)
+    raise InputError(f"{place}: got {value!r}, expected text or an integer")

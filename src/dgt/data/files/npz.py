@@ -9,8 +9,9 @@ import scipy.sparse
 from torch_geometric.data import Data
 
 from dgt.data.files.arrays import from_arrays
-from dgt.errors import InputError
+from dgt.errors import InputError, MemoryNeeded
 from dgt.storage.files import write_atomically
+from dgt.system import machine
 
 
 def read_npz(path: Path | str) -> Data:
@@ -22,9 +23,14 @@ def read_npz(path: Path | str) -> Data:
         raise InputError(f"{path}: not an .npz file, or a truncated one")
     arrays = {}
     try:
+        with zipfile.ZipFile(path) as archive:
+            content = sum(member.file_size for member in archive.infolist())
+        machine.require(content, f"{path}: its content")
         with np.load(path, allow_pickle=False) as file:
             for name in file.files:
                 arrays[name] = file[name]
+    except MemoryNeeded:
+        raise
     except Exception as error:
         # Damaged files raise errors of zipfile, zlib, struct or NumPy.
         raise InputError(f"{path}: not a readable .npz file: {_line(error)}") from None
