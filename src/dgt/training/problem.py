@@ -15,7 +15,7 @@ from dgt.models import require_memory
 from dgt.prepare import carries_over, prepare
 from dgt.runs.identity import GraphIdentity, node_ids
 from dgt.runs.modelfile import Facts
-from dgt.system.devices import resolve
+from dgt.system.devices import device_of
 from dgt.system.machine import trim
 from dgt.training import budget, distributed, labels
 from dgt.training.batching import Chunked, Whole
@@ -50,7 +50,7 @@ class Problem:
         index = config.train.split_index
         data, splits = choose(data, config.train.splits, index)
         require_memory(config, data.num_nodes)
-        if resolve(config.train.device, config.model.precision == "double").type == "cpu":
+        if device_of(config).type == "cpu":
             queries, classes = int(data.train_mask.sum()), len(data.class_names)
             budget.require(config, data.num_nodes, queries, classes, distributed.size())
         anchors = None
