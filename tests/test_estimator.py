@@ -142,7 +142,7 @@ def test_load_refuses_incomplete_and_damaged_models(fitted, tmp_path: Path):
     with pytest.raises(InputError, match="not a model of dgt"):
         NodeClassifier.load(tmp_path)
     save_file({"weight": torch.zeros(2)}, path, {"dgt": '{"format": 1, "dgt_version": "0"}'})
-    with pytest.raises(InputError, match="not a model of dgt"):
+    with pytest.raises(InputError, match="metadata: has no 'in_channels'"):
         NodeClassifier.load(tmp_path)
     save_file({"weight": torch.zeros(2)}, path, {"dgt": '{"format": 99, "dgt_version": "9"}'})
     with pytest.raises(InputError, match="has format 99"):

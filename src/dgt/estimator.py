@@ -15,10 +15,10 @@ from dgt.data.splits import PARTS, choose, labeled_nodes
 from dgt.errors import InputError
 from dgt.explain import Explanation, same_label_share
 from dgt.inspection import Inspection
-from dgt.models import build, require_memory
+from dgt.models import build, require_memory, require_weights
 from dgt.nn.flops import multiply_adds
 from dgt.prepare import carries_over, prepare
-from dgt.runs.files import CONFIG, Settings, read_metrics, read_settings
+from dgt.runs.files import Settings, read_metrics, read_settings
 from dgt.runs.folder import RunFolder, State
 from dgt.runs.modelfile import Facts, read_model
 from dgt.system.devices import device_of, seeded
@@ -264,11 +264,10 @@ class NodeClassifier:
     def _restore(self, folder: RunFolder) -> "NodeClassifier":
         self._device = device_of(self.config)
         weights, facts = read_model(folder.model)
+        sizes = facts.in_channels, len(facts.class_names), facts.encoding_columns
+        require_weights(folder.model, weights, self.config, sizes)
         self._build(facts)
-        try:
-            self.model_.load_state_dict(weights)
-        except RuntimeError:
-            raise InputError(f"{folder.model}: not the weights of the model in {CONFIG}") from None
+        self.model_.load_state_dict(weights)
         self.model_.eval()
         if folder.is_complete():
             self.metrics_ = read_metrics(folder.path)

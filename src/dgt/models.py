@@ -1,13 +1,17 @@
 """All models by name: DGT and the baselines."""
 
+from pathlib import Path
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dgt.config import MODELS, Config
+from dgt.errors import InputError
 from dgt.nn.record import Model, builder
+from dgt.storage.tensors import require_like
 from dgt.system.machine import available, require
 
-__all__ = ["MODELS", "Model", "build", "builder", "require_memory"]
+__all__ = ["MODELS", "Model", "build", "builder", "require_memory", "require_weights"]
 
 COPIES = 6
 """Tensors of the size of a parameter in training: the weight, its gradient, two of Adam, the
@@ -35,13 +39,38 @@ def require_memory(config: Config, nodes: int) -> None:
     require(needed, f"{config.model.model} on {nodes:,} nodes", available())
 
 
+def require_weights(
+    path: Path, weights: dict[str, Tensor], config: Config, channels: tuple[int, int, int]
+) -> None:
+    """Raises an error unless weights are those of a model, before any memory is allocated for it.
+
+    Args:
+        path: The file that the weights were read from.
+        weights: The weights by name.
+        config: The settings.
+        channels: Number of features, of classes and of columns of the encoding.
+    """
+    model = _without_memory(config, *channels) or build(config, *channels)
+    try:
+        require_like(path, weights, model.state_dict())
+    except InputError as error:
+        raise InputError(f"{error}; not the weights of the model in config.toml") from None
+
+
 def _require_parameters(config: Config, *channels: int) -> None:
+    model = _without_memory(config, *channels)
+    if model is not None:
+        count = sum(weight.numel() for weight in model.parameters())
+        size = 8 if config.model.precision == "double" else 4
+        require(COPIES * size * count, f"{config.model.model} with {count:,} parameters")
+
+
+def _without_memory(config: Config, *channels: int) -> nn.Module | None:
+    """Builds the model with shapes only. Returns None if a user's model does not support it."""
     try:
         # Nothing is allocated on this device, and no random number may be drawn.
         with torch.device("meta"), torch.random.fork_rng(devices=[]):
             model = config.record.build(config, *channels)
-    except Exception:  # a model of the user that cannot be built on this device
-        return
-    count = sum(weight.numel() for weight in model.parameters())
-    size = 8 if config.model.precision == "double" else 4
-    require(COPIES * size * count, f"{config.model.model} with {count:,} parameters")
+            return model.double() if config.model.precision == "double" else model
+    except Exception:
+        return None

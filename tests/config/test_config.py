@@ -107,10 +107,10 @@ def test_mistakes_in_a_file_name_their_place(text: str, message: str):
 def test_files_that_cannot_be_read(tmp_path: Path):
     with pytest.raises(InputError, match="no such file"):
         read_toml(tmp_path / "none.toml")
-    with pytest.raises(InputError, match="cannot read"):
+    with pytest.raises(InputError, match="expected a regular file"):
         read_toml(tmp_path)
     (tmp_path / "latin.toml").write_bytes(b'x = "\xe9"')
-    with pytest.raises(InputError, match="not a TOML file"):
+    with pytest.raises(InputError, match="not UTF-8 text"):
         read_toml(tmp_path / "latin.toml")
     with pytest.raises(
         InputError, match=r"none for dgt on nothing-like-it, expected one of .*chameleon-dgt"

@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,6 +96,8 @@ def test_a_last_line_without_a_newline_is_kept(tmp_path: Path, caplog):
         ("\xff\x00", "not JSON"),
         ("", "not JSON"),
         ("[1, 2]", "expected a JSON object"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"table": NaN}', "not JSON: NaN is not a number"),
         ('{"table": "table1"}', "has no 'dataset'"),
     ],
 )
@@ -117,6 +120,22 @@ def test_a_value_of_the_wrong_type_is_an_error(tmp_path: Path):
     path.unlink()
     append(path, dataclasses.replace(record(), test={"accuracy": "high"}))  # type: ignore[dict-item]
     with pytest.raises(InputError, match="line 1: test: accuracy: expected float, got 'high'"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"seed": True}, "seed: expected int, got True"),
+        ({"val": {}}, "val: has no 'accuracy'"),
+        ({"test": {"accuracy": 10**400}}, "test: accuracy: expected float, got 10000"),
+        ({"measures": {"attention": 3}}, "measures: attention: expected"),
+    ],
+)
+def test_values_that_no_run_has(tmp_path: Path, values: dict[str, Any], message: str):
+    path = tmp_path / "runs.jsonl"
+    append(path, dataclasses.replace(record(), **values))
+    with pytest.raises(InputError, match=f"line 1: {message}"):
         read(path)
 
 

@@ -241,7 +241,7 @@ def test_resume_refuses_another_graph_and_a_damaged_checkpoint(
     for content, message in (
         (whole[:-100], "truncated, or not a safetensors file"),
         (bytes(flipped), "damaged: its content does not match its digest"),
-        (other, "not a checkpoint of dgt"),
+        (other, "progress: expected a JSON object, got 7"),
     ):
         path.write_bytes(content)
         with pytest.raises(InputError, match=rf"checkpoint\.safetensors: {message}"):

@@ -1,6 +1,7 @@
 """The search for settings: what it tries, how it compares trials, and how it continues."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -374,3 +375,44 @@ def test_a_search_older_than_the_metric_setting_continues(graph, tmp_path, train
     assert search(graph, Config(), tmp_path, trials=2, runs=1, workers=1)["trials"] == 2
     with pytest.raises(InputError, match="metric was accuracy, now macro-f1"):
         search(graph, Config().replace(metric="macro-f1"), tmp_path, trials=2, runs=1)
+
+
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        *((r"\A", f"{line}\n") for line in ("{", "[]", "7", "{}", "\x00", "", DEEP)),
+        (r"\Z", '{"op_code": "4"}\n'),
+        (r"\Z", "{\n"),
+        (r'"op_code":\d+', '"op_code":99'),
+        (r'"study_name":"tune"', '"study_name":"other"'),
+        (r'"directions":\[\d\]', '"directions":[1]'),
+        (r'"user_attr":\{"values":\[[^]]*\]\}', '"user_attr":{"values":"many"}'),
+        (r'"user_attr":\{"seconds":[^}]*\}', '"user_attr":{"seconds":"long"}'),
+        (r'"intermediate_value":[^,}]*', '"intermediate_value":"x"'),
+        (r'"step":1', '"step":3'),
+        (r'("state":1,"values":)\[[^]]*\]', r"\1[NaN]"),
+    ],
+)
+def test_a_damaged_study(graph, tmp_path, trained, old, new):
+    search(graph, Config(), tmp_path, trials=1, runs=1, workers=1)
+    path = tmp_path / "study.log"
+    text = re.sub(old, new, path.read_text())
+    assert text != path.read_text()
+    path.write_text(text)
+    before = {each: each.read_bytes() for each in tmp_path.iterdir()}
+    with pytest.raises(InputError, match=r"study\.log: ") as error:
+        search(graph, Config(), tmp_path, trials=2, runs=1, workers=1)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 500
+    assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"settings": 3}', DEEP, "\x00"])
+def test_a_damaged_identity_of_a_search(graph, tmp_path, text):
+    (tmp_path / "search.json").write_text(text)
+    with pytest.raises(InputError, match=r"search\.json: "):
+        search(graph, Config(), tmp_path, trials=1, runs=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["search.json"]

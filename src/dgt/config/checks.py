@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 
+from dgt.config.documents import shown
 from dgt.errors import InputError
 
 
@@ -66,4 +67,7 @@ def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
     accepted = (int, float) if wanted is float else wanted
     if not isinstance(value, accepted) or (isinstance(value, bool) and wanted is not bool):
         raise InputError(f"{place}: expected {wanted.__name__}, got {value!r}")
-    return wanted(value)
+    try:
+        return wanted(value)
+    except OverflowError:
+        raise InputError(f"{place}: {shown(value)} is too large") from None

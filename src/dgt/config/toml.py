@@ -5,20 +5,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from dgt.errors import InputError
+from dgt.config.documents import parse, read_text
+
+LARGEST = 2**20  # bytes
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Reads the tables of a TOML file."""
-    try:
-        with open(path, "rb") as file:
-            return tomllib.load(file)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a TOML file: {error}") from None
+    return parse(read_text(path, LARGEST), str(path), "a TOML file", tomllib.loads)
 
 
 def to_toml(tables: dict[str, Any]) -> str:

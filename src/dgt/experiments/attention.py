@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
+from dgt.config.documents import require
 from dgt.data import load
 from dgt.data.matrices import adjacency
 from dgt.data.splits import choose
@@ -34,6 +35,7 @@ NOTES = (
     f"{TOP} most important keys (or all, if it has fewer) have its label. The paper's query is "
     "another node.",
 )
+MEASURED = {"share": float, "others": float, "query": Explanation}
 # The paper's query node has seven neighbors; six of them have another label.
 NEIGHBORS, OTHERS = 7, 6
 
@@ -82,7 +84,10 @@ def draw(lines: list[Line]) -> Figure | None:
 
 
 def _measured(line: Line) -> list[dict[str, Any]]:
-    return [record.measures[NAME] for record in line.records if NAME in record.measures]
+    found = [record.measures[NAME] for record in line.records if NAME in record.measures]
+    for each in found:
+        require(each, MEASURED, f"recorded run of {line.setup.variant}: measures: {NAME}")
+    return found
 
 
 def _numbers(line: Line) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from dgt.config import Config
+from dgt.config.documents import require
 from dgt.data import load
 from dgt.encodings.katz import FEW_ANCHORS
 from dgt.estimator import NodeClassifier
@@ -51,6 +52,8 @@ SIZES = {
     "twitch-gamers": Sizes(168_114, 6_797_557, 7, 2),
     "ogbn-arxiv": Sizes(169_343, 1_166_243, 128, 40),
 }
+
+MEASURED = {"flops": int, "epoch_seconds": float, "peak_bytes": float}
 
 
 def setups() -> list[Setup]:
@@ -140,6 +143,8 @@ def _numbers(line: Line) -> dict[str, Any]:
     measured: dict[str, Any] = next(
         (r.measures[NAME] for r in line.records if NAME in r.measures), {}
     )
+    if measured:
+        require(measured, MEASURED, f"recorded run of {model} on {dataset}: measures: {NAME}")
     flops = measured.get("flops")
     if not line.setup.trained:
         flops = from_sizes(line.setup.config, SIZES[dataset])

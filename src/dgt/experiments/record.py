@@ -6,9 +6,10 @@ import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, get_origin
+from typing import Any, BinaryIO
 
 from dgt.config import Config
+from dgt.config.documents import fields_of, parse_json, require
 from dgt.errors import InputError
 from dgt.storage.locks import lock
 
@@ -37,7 +38,7 @@ class Record:
     settings: dict[str, Any]
     """``Config.to_dict()``. Identifies the run together with the data set."""
     versions: dict[str, str]
-    measures: dict[str, Any] = dataclasses.field(default_factory=dict)
+    measures: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     """Additional measurements of the trained model, by the name of the table."""
 
 
@@ -124,31 +125,20 @@ def _is_whole(line: bytes) -> bool:
 
 def _parse(line: bytes, place: str) -> Record:
     try:
-        values = json.loads(line)
-    except ValueError:
+        text = line.decode()
+    except UnicodeDecodeError:
         raise InputError(f"{place}: not JSON: {_start(line)!r}") from None
-    if not isinstance(values, dict):
-        raise InputError(f"{place}: expected a JSON object, got {_start(line)!r}")
+    values = parse_json(text, place)
     if "test_accuracy" in values:
         raise InputError(
             f"{place}: written by a version before 0.2: has 'val_accuracy' and 'test_accuracy', "
             "expected 'val' and 'test', each an object of metrics"
         )
-    for field in dataclasses.fields(Record):
-        kind: Any = get_origin(field.type) or field.type
-        if field.name == "measures" and field.name not in values:
-            values[field.name] = {}  # a line from before there were measurements
-        if field.name not in values:
-            raise InputError(f"{place}: has no {field.name!r}, expected the record of a run")
-        if not isinstance(values[field.name], (int, float) if kind is float else kind):
-            raise InputError(
-                f"{place}: {field.name}: expected {kind.__name__}, got {values[field.name]!r}"
-            )
+    known = {field.name for field in dataclasses.fields(Record)}
+    record = Record(**fields_of(Record, {n: v for n, v in values.items() if n in known}, place))
     for part in ("val", "test"):
-        for name, value in values[part].items():
-            if not isinstance(value, int | float):
-                raise InputError(f"{place}: {part}: {name}: expected float, got {value!r}")
-    return Record(**{field.name: values[field.name] for field in dataclasses.fields(Record)})
+        require(getattr(record, part), {"accuracy": float}, f"{place}: {part}")
+    return record
 
 
 def _start(line: bytes) -> str:

@@ -15,6 +15,7 @@ from dgt.runs.files import (
     CHECKPOINT,
     CONFIG,
     EPOCHS,
+    FILES,
     METRICS,
     MODEL,
     PREDICTIONS,
@@ -84,6 +85,11 @@ class RunFolder:
     def _state(self, settings: Settings, resume: bool, overwrite: bool) -> State:
         if not self._entries():
             return "new"
+        if resume or overwrite:
+            for name in FILES:
+                path = self.path / name
+                if path.is_symlink() or (path.exists() and not path.is_file()):
+                    raise InputError(f"{path}: expected a regular file, not a link or a folder")
         if resume:
             self._require_same(settings)
             return "complete" if self.is_complete() else "begun"
@@ -225,7 +231,7 @@ def _clear(folder: Path) -> None:
             (run / name).unlink(missing_ok=True)
         if not any(run.iterdir()):
             run.rmdir()
-    for name in (METRICS, CHECKPOINT, EPOCHS, MODEL, PREDICTIONS):
+    for name in FILES[1:]:
         (folder / name).unlink(missing_ok=True)
     clear_kept(folder)
     _remove_parts(folder)

@@ -58,7 +58,7 @@ def train_runs(
     with RunFolder(out) as folder:
         state = distributed.by_first(lambda: folder.claim(settings, resume, overwrite))
         if state == "complete":
-            return read_metrics(out)
+            return read_metrics(out, runs)
         distributed.by_first(folder.begin)
         metrics = []
         for r, each in enumerate(configs):

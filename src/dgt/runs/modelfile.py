@@ -10,12 +10,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt import __version__
+from dgt.config import METRICS
+from dgt.config.documents import fields_of, parse_json, require, shown
 from dgt.data.splits import PARTS
 from dgt.encodings.encoding import CarriesOver
 from dgt.errors import InputError
 from dgt.runs.identity import GraphIdentity, node_ids
 from dgt.storage.fingerprint import fingerprint
-from dgt.storage.tensors import read_tensors, write_tensors
+from dgt.storage.tensors import read_tensors, require_finite, write_tensors
 
 FORMAT = 1
 # The tensors of a model file that are not weights.
@@ -208,23 +210,57 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], Facts]:
     if not path.is_file():
         raise InputError(f"{path}: no such file, expected a trained model")
     tensors, metadata = read_tensors(path)
-    try:
-        facts = json.loads(metadata["dgt"])
-        version = facts.pop("format")
-        facts.pop("dgt_version")
-    except (KeyError, TypeError, AttributeError, json.JSONDecodeError):
-        raise InputError(f"{path}: a safetensors file, but not a model of dgt") from None
+    place = f"{path}: metadata"
+    if "dgt" not in metadata:
+        raise InputError(f"{path}: a safetensors file, but not a model of dgt")
+    facts = parse_json(metadata["dgt"], place)
+    require(facts, {"format": int, "dgt_version": str}, place)
+    version = facts.pop("format")
+    del facts["dgt_version"]
     if version != FORMAT:
         raise InputError(f"{path}: has format {version}, but this version of dgt reads {FORMAT}")
-    try:
-        found = Facts(
-            **facts, node_keys=tensors.pop(NODE_KEYS, None), splits=tensors.pop(SPLITS, None)
-        )
-    except TypeError:
-        raise InputError(f"{path}: a safetensors file, but not a model of dgt") from None
-    for name, value in tensors.items():
-        if value.is_floating_point() and not bool(value.isfinite().all()):
-            raise InputError(
-                f"{path}: {name}: holds NaN or infinite weights; train the model again"
-            )
+    arrays = {"node_keys": tensors.pop(NODE_KEYS, None), "splits": tensors.pop(SPLITS, None)}
+    found = Facts(**{**fields_of(Facts, facts, place), **arrays})
+    _check(found, sum(value.numel() for value in tensors.values()), place)
+    require_finite(path, tensors)
     return tensors, found
+
+
+def _check(facts: Facts, weights: int, place: str) -> None:
+    """Raises an error if facts contradict each other.
+
+    Args:
+        facts: The facts.
+        weights: Number of weights in the file. There are at least as many as inputs or classes.
+        place: Name of the source in error messages.
+    """
+
+    def require(met: bool, name: str, expected: str) -> None:
+        if not met:
+            raise InputError(f"{place}: {name}: got {shown(getattr(facts, name))}, {expected}")
+
+    names, keys = facts.class_names, facts.node_keys
+    most = f"expected at most the number of weights, {weights}"
+    require(1 <= facts.in_channels <= weights, "in_channels", most)
+    require(0 <= (facts.encoding_channels or 0) <= weights, "encoding_channels", most)
+    require(0 <= (facts.num_nodes or 0) < 2**40, "num_nodes", "expected a number of nodes")
+    distinct = 0 < len(names) == len(set(names)) <= weights
+    require(distinct, "class_names", "expected distinct names")
+    numbers = len(facts.classes) == len(names) and all(abs(c) < 2**63 for c in facts.classes)
+    require(numbers, "classes", f"expected {len(names)} integers of 64 bits")
+    features = facts.feature_names is None or len(facts.feature_names) == facts.in_channels
+    require(features, "feature_names", f"expected {facts.in_channels} names")
+    require(len(facts.anchors or []) <= weights, "anchors", most)
+    two = facts.positive is None or (len(names) == 2 and facts.positive in (0, 1))
+    require(two, "positive", "expected one of two classes")
+    require(0 <= (facts.threshold or 0) <= 1, "threshold", "expected a probability")
+    if facts.metric is not None:
+        METRICS.check(facts.metric, f"{place}: metric")
+    for name, value, kind in ((NODE_KEYS, keys, torch.int64), (SPLITS, facts.splits, torch.uint8)):
+        if value is None:
+            continue
+        nodes = value.numel() if facts.num_nodes is None else facts.num_nodes  # in older files
+        if value.dtype != kind or value.shape != (nodes,):
+            raise InputError(f"{place}: {name}: expected {kind}, one per node")
+    if facts.splits is not None and bool((facts.splits > len(PARTS)).any()):
+        raise InputError(f"{place}: {SPLITS}: expected numbers up to {len(PARTS)}")

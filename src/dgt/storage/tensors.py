@@ -9,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialize
 from torch import Tensor
 
+from dgt.config.documents import shown
 from dgt.errors import InputError
 from dgt.storage.files import write_bytes
 
@@ -32,15 +33,19 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     Returns:
         The tensors and the metadata.
     """
+    if path.exists() and not path.is_file():
+        raise InputError(f"{path}: expected a regular file")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        expected = tensors.pop(DIGEST, None)
+        found = _digest(tensors, metadata)
     # Damaged headers also raise errors of other kinds, for instance for an unknown dtype.
-    except (SafetensorError, OSError, ValueError, KeyError, RuntimeError) as error:
-        raise InputError(f"{path}: truncated, or not a safetensors file: {error}") from None
-    expected = tensors.pop(DIGEST, None)
-    if expected is not None and expected.tolist() != list(_digest(tensors, metadata)):
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else "unreadable"
+        raise InputError(f"{path}: truncated, or not a safetensors file: {reason}") from None
+    if expected is not None and expected.tolist() != list(found):
         raise InputError(f"{path}: damaged: its content does not match its digest")
     return tensors, metadata
 
@@ -52,3 +57,35 @@ def _digest(tensors: dict[str, Tensor], metadata: dict[str, str]) -> bytes:
         digest.update(json.dumps([name, str(value.dtype), list(value.shape)]).encode())
         digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.digest()
+
+
+def require_like(path: Path, tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Raises an error unless tensors have the names, shapes and types of others, and are finite.
+
+    Args:
+        path: The file that they were read from.
+        tensors: The tensors by name.
+        expected: Tensors with the expected names, shapes and types, for instance on ``meta``.
+    """
+    for name in sorted(expected.keys() ^ tensors.keys()):
+        lacks = "lacks the tensor" if name in expected else "has an unknown tensor"
+        raise InputError(f"{path}: {lacks} {shown(name)}")
+    for name, value in tensors.items():
+        wanted = expected[name]
+        if value.shape != wanted.shape or value.dtype != wanted.dtype:
+            raise InputError(
+                f"{path}: {name}: expected {wanted.dtype} {list(wanted.shape)}, "
+                f"got {value.dtype} {list(value.shape)}"
+            )
+    require_finite(path, tensors)
+
+
+def require_finite(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Raises an error if tensors hold NaN or infinite values."""
+    for name, value in tensors.items():
+        # Types of 8 bits do not support isfinite.
+        values = value if value.element_size() > 1 else value.float()
+        if value.is_floating_point() and not bool(values.isfinite().all()):
+            raise InputError(
+                f"{path}: {name}: holds NaN or infinite weights; train the model again"
+            )

@@ -8,8 +8,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from dgt.config.documents import fields_of, parse_json
 from dgt.errors import InputError
-from dgt.storage.tensors import read_tensors, write_tensors
+from dgt.storage.tensors import read_tensors, require_like, write_tensors
 from dgt.system.devices import random_state, set_random_state
 
 
@@ -64,26 +65,48 @@ def save(
     write_tensors(path, tensors, {"progress": json.dumps(asdict(progress))})
 
 
-def read(path: Path, inputs: str) -> tuple[Progress, dict[str, Tensor]]:
-    """Reads a checkpoint.
+def read(path: Path, inputs: str, model: nn.Module) -> tuple[Progress, dict[str, Tensor]]:
+    """Reads a checkpoint and checks that it fits a model.
 
     Args:
         path: File that was written by :func:`save`.
         inputs: The :func:`fingerprint` that it must have been saved with.
+        model: The model that will be restored.
 
     Returns:
         The progress, and the tensors for :func:`restore`.
     """
     tensors, metadata = read_tensors(path)
-    try:
-        progress = Progress(**json.loads(metadata["progress"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not a checkpoint of dgt: {error}") from None
+    if "progress" not in metadata:
+        raise InputError(f"{path}: a safetensors file, but not a checkpoint of dgt")
+    place = f"{path}: progress"
+    progress = Progress(**fields_of(Progress, parse_json(metadata["progress"], place), place))
+    for number, row in enumerate(progress.rows, start=1):
+        if row.get("epoch") != number or row.keys() != progress.rows[0].keys():
+            raise InputError(f"{place}: rows: expected the metrics of epoch {number}")
+    if not 1 <= progress.best_epoch <= len(progress.rows):
+        raise InputError(f"{place}: best_epoch: got {progress.best_epoch}, expected a past epoch")
     if progress.inputs != inputs:
         raise InputError(
             f"{path}: cannot resume: the graph is not the one that the run was started with"
         )
+    require_like(path, tensors, _expected(model, tensors))
     return progress, tensors
+
+
+def _expected(model: nn.Module, found: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Returns tensors with the names, shapes and types of those that :func:`save` writes."""
+    state = model.state_dict()
+    expected = {f"{part}.{n}": v for part in ("model", "average", "best") for n, v in state.items()}
+    for name, weight in model.named_parameters():
+        # A parameter that never had a gradient has no state.
+        if any(n.startswith(f"adam.{name}.") for n in found):
+            expected[f"adam.{name}.step"] = torch.empty(())
+            expected |= {f"adam.{name}.{key}": weight for key in ("exp_avg", "exp_avg_sq")}
+    expected["random"] = torch.get_rng_state()
+    if "random_on_device" in found:
+        expected["random_on_device"] = found["random_on_device"]
+    return expected
 
 
 def restore(
@@ -109,9 +132,12 @@ def restore(
     names = {weight: name for name, weight in model.named_parameters()}
     numbered = {i: state[names[w]] for i, w in enumerate(grouped) if names[w] in state}
     optimizer.load_state_dict({**optimizer.state_dict(), "state": numbered})
-    torch.set_rng_state(tensors["random"])
-    if "random_on_device" in tensors:
-        set_random_state(tensors["random_on_device"], device)
+    try:
+        torch.set_rng_state(tensors["random"])
+        if "random_on_device" in tensors:
+            set_random_state(tensors["random_on_device"], device)
+    except (RuntimeError, TypeError) as error:
+        raise InputError(f"checkpoint: damaged random state: {error}") from None
     average, best = (
         {name: value.to(device) for name, value in under(prefix).items()}
         for prefix in ("average.", "best.")

@@ -89,7 +89,9 @@ def fit(
     metric = task.metrics[task.metric]
 
     with seeded(config.seed, device):
-        if resume and (saved_state := distributed.by_first(lambda: _saved(folder, identity))):
+        if resume and (
+            saved_state := distributed.by_first(lambda: _saved(folder, identity, model))
+        ):
             at, tensors = saved_state
             average, best = checkpoint.restore(tensors, model, optimizer)
         _keep(folder, config, len(at.rows), average)
@@ -219,12 +221,12 @@ def parameter_groups(model: nn.Module, config: TrainConfig) -> list[dict[str, An
 
 
 def _saved(
-    folder: RunFolder | None, identity: str
+    folder: RunFolder | None, identity: str, model: nn.Module
 ) -> tuple[checkpoint.Progress, dict[str, Tensor]] | None:
     """Reads the last checkpoint, if there is one."""
     if folder is None or not folder.checkpoint.is_file():
         return None
-    return checkpoint.read(folder.checkpoint, identity)
+    return checkpoint.read(folder.checkpoint, identity, model)
 
 
 def _keep(

@@ -11,16 +11,26 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
 
 from dgt.config import Config
+from dgt.config.documents import parse_json, read_json, read_text, require
 from dgt.errors import InputError
 from dgt.evaluate import METRICS
 from dgt.storage.claims import LOCK, Claim
 from dgt.storage.files import write_text
+from dgt.tune.records import STATES, record
 
 SEARCH = "search.json"
 STUDY = "study.log"
+STUDY_NAME = "tune"
 TRIALS = "trials.jsonl"
+KEYS: dict[str, Any] = {
+    "values": list[float],
+    "seconds": float,
+    "intermediate_values": list[float],
+}
 
 
 def identity(
@@ -58,8 +68,8 @@ def claim(out: Path, search: dict[str, Any]) -> Iterator[optuna.Study]:
 
 
 def _require_same(path: Path, search: dict[str, Any]) -> None:
+    before, now = read_json(path), _lines(search)
     try:
-        before, now = json.loads(path.read_text()), _lines(search)
         # A search from before this setting existed went by accuracy.
         before["settings"] = {"metric": "accuracy", **before["settings"]}
         before = _lines(before)
@@ -87,15 +97,48 @@ def _lines(search: dict[str, Any]) -> dict[str, Any]:
 
 def _open(path: Path, metric: str) -> optuna.Study:
     # A truncated last line, for example after a power failure, would damage the next one.
-    text = path.read_bytes() if path.is_file() else b"\n"
-    if not text.endswith(b"\n"):
-        os.truncate(path, text.rfind(b"\n") + 1)
-    return optuna.create_study(
-        storage=JournalStorage(JournalFileBackend(str(path), _NoLock(str(path)))),
-        study_name="tune",
-        direction="maximize" if METRICS[metric].larger_is_better else "minimize",
-        load_if_exists=True,
-    )
+    text = read_text(path) if path.exists() else ""
+    lines = text[: text.rfind("\n") + 1].splitlines()
+    for number, line in enumerate(lines, start=1):
+        place = f"{path}: line {number}"
+        require(parse_json(line, place), {"op_code": int, "worker_id": str}, place)
+    if text and not text.endswith("\n"):
+        os.truncate(path, text.rfind("\n") + 1)
+    backend = JournalFileBackend(str(path), _NoLock(str(path)))
+    larger = METRICS[metric].larger_is_better
+    direction = StudyDirection.MAXIMIZE if larger else StudyDirection.MINIMIZE
+    if not lines:
+        return optuna.create_study(
+            storage=JournalStorage(backend), study_name=STUDY_NAME, direction=direction
+        )
+    try:
+        study = optuna.load_study(storage=JournalStorage(backend), study_name=STUDY_NAME)
+        if study.direction != direction:
+            raise ValueError(f"direction is {study.direction.name}")
+        for trial in study.get_trials(deepcopy=False):
+            _check(trial)
+    except Exception as error:
+        # Optuna replays the lines without checking them, so anything can go wrong.
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise InputError(f"{path}: damaged, or not of a search of dgt ({reason})") from None
+    return study
+
+
+def _check(trial: FrozenTrial) -> None:
+    """Raises an error if a trial cannot be one of ours."""
+    if trial.state in STATES:
+        record(trial, "")
+    values = trial.user_attrs.get("values", [])
+    found = {
+        "values": values,
+        "seconds": trial.user_attrs.get("seconds", 0.0),
+        "intermediate_values": list(trial.intermediate_values.values()),
+    }
+    require(found, KEYS, f"trial {trial.number}")
+    if trial.state == TrialState.COMPLETE:
+        require({"value": trial.value}, {"value": float}, f"trial {trial.number}")
+        if not values or list(trial.intermediate_values) != list(range(1, len(values) + 1)):
+            raise ValueError(f"trial {trial.number} has {len(values)} values, expected one a run")
 
 
 class _NoLock(JournalFileSymlinkLock):
