@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.campaign import material
@@ -41,14 +42,16 @@ def main(tokens: list[str] | None = None) -> int:
         if given.case is not None and given.keep is not None:
             return _single(*jobs[0], environment, given.keep)
         started = time.monotonic()
-        verdicts = run_all(jobs, environment, given.workers, show)
+        verdicts = run_all(jobs, environment, given.workers, _show)
         print(table(verdicts))
         print(f"{time.monotonic() - started:.0f} s")
         return 1 if any(v.wrong for v in verdicts) else 0
 
 
-def begin(folder: Path) -> dict[str, str]:
-    """Makes the material, unless it is there; returns the variables for workers."""
+def begin(
+    folder: Path, set_variable: Callable[[str, str], object] = os.environ.__setitem__
+) -> dict[str, str]:
+    """Makes the material, unless it is there; sets and returns the variables for workers."""
     folder = folder.resolve()
     environment = {
         material.FOLDER: str(folder / "material"),
@@ -56,7 +59,8 @@ def begin(folder: Path) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "COLUMNS": "200",
     }
-    os.environ.update(environment)
+    for name, value in environment.items():
+        set_variable(name, value)
     if (folder / "material").exists():
         return environment
     made = subprocess.run(
@@ -70,17 +74,19 @@ def begin(folder: Path) -> dict[str, str]:
     return environment
 
 
-def show(verdict: Verdict) -> None:
-    """Prints a wrong case, with what to do to repeat it."""
-    if verdict.wrong is None:
-        return
+def text(verdict: Verdict) -> str:
+    """Describes a wrong case, with what to do to repeat it."""
     again = ["python", "-m", "tests.campaign", "--class", verdict.klass, "--case", verdict.name]
-    lines = [f"WRONG {verdict.klass}: {verdict.name}: {verdict.wrong}"]
     details = [*verdict.detail.strip().splitlines(), verdict.repeat, shlex.join(again)]
-    lines += [f"    {line}" for line in details if line]
-    # In one piece, since several threads print.
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
+    lines = [f"WRONG {verdict.klass}: {verdict.name}: {verdict.wrong}"]
+    return "\n".join([*lines, *(f"    {line}" for line in details if line)])
+
+
+def _show(verdict: Verdict) -> None:
+    if verdict.wrong is not None:
+        # In one piece, since several threads print.
+        sys.stdout.write(text(verdict) + "\n")
+        sys.stdout.flush()
 
 
 def table(verdicts: list[Verdict]) -> str:
@@ -113,7 +119,7 @@ def _single(klass: str, case: "Job", environment: dict[str, str], keep: Path) ->
     worker = Worker(environment)
     verdict = worker.run(klass, case, keep.resolve())
     print(worker.output())
-    show(verdict)
+    _show(verdict)
     worker.close()
     return 1 if verdict.wrong else 0
 

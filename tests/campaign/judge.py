@@ -114,7 +114,7 @@ def _try(case: Case, folder: Path) -> dict[str, int] | None:
     case.prepare()
     if case.free:
         return case.act().answer
-    before, temporary = listing(folder), listing(Path(tempfile.gettempdir()))
+    before, temporary = listing(folder), _temporary(folder)
     outcome = case.act()
     after = listing(folder)
     if outcome.refused:
@@ -122,20 +122,23 @@ def _try(case: Case, folder: Path) -> dict[str, int] | None:
             raise Wrong("control refused", outcome.message[:800])
         require_clear(outcome.message, case.names)
         require_unchanged(before, after)
-        require_unchanged(
-            {name: value for name, value in temporary.items() if name.split("/")[0] != folder.name},
-            {
-                name: value
-                for name, value in listing(Path(tempfile.gettempdir())).items()
-                if name.split("/")[0] != folder.name
-            },
-        )
+        require_unchanged(temporary, _temporary(folder))
     else:
         if case.expect == "refused":
             raise Wrong("answered", str(outcome.answer)[-300:])
         require_no_parts(after)
         case.check(outcome.answer)
     return None
+
+
+def _temporary(folder: Path) -> dict[str, Any]:
+    """Lists the temporary files, without those of the case itself and of PyG's own."""
+    found = listing(Path(tempfile.gettempdir()))
+    return {
+        name: about
+        for name, about in found.items()
+        if name.split("/")[0] != folder.name and "_propagate_" not in name
+    }
 
 
 @contextlib.contextmanager

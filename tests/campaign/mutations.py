@@ -119,16 +119,18 @@ def short(value: Any) -> str:
     return text if len(text) < 24 else f"{text[:12]}... ({len(text)})"
 
 
-def documents(document: Any, each: int, seed: str) -> Iterator[tuple[str, Any]]:
+def documents(document: Any, each: int, seed: str, most: int = 1000) -> Iterator[tuple[str, Any]]:
     """Yields copies with a value removed or replaced by one of another kind.
 
     Args:
         document: A JSON document.
         each: Number of replacements for each value, drawn from all of them.
-        seed: Seed of the draw.
+        seed: Seed of the draws.
+        most: Number of values to change at most, drawn from all of them.
     """
     rng = random.Random(seed)
-    for path in paths(document):
+    places = list(paths(document))
+    for path in places if len(places) <= most else rng.sample(places, most):
         yield f"without {shown(path)}", without(document, path)
         for value in rng.sample(REPLACEMENTS, each):
             yield f"{shown(path)} is {short(value)}", put(document, path, value)

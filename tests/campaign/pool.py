@@ -65,6 +65,10 @@ class Worker:
 
     def close(self) -> None:
         self._kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _reply(self, seconds: float) -> str | None:
@@ -95,7 +99,7 @@ def run_all(
     jobs: Sequence[Job],
     environment: dict[str, str],
     workers: int,
-    show: Callable[[Verdict], None],
+    show: Callable[[Verdict], None] = lambda verdict: None,
 ) -> list[Verdict]:
     """Runs cases in several workers.
 

@@ -1,20 +1,14 @@
 """Folders with ``nodes.csv`` and ``edges.csv``: bytes, rows, cells and columns changed."""
 
 import gzip
-import os
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from tests.campaign.case import Case, Expect
-from tests.campaign.judge import command
+from tests.campaign.case import Case
+from tests.campaign.classes.training import some, train
 from tests.campaign.material import (
-    TRAIN,
     copy,
     graph,
-    predictions,
-    require_answer,
     tables,
     write_csv,
 )
@@ -27,31 +21,6 @@ def cases() -> Iterator[Case]:
     yield from _cells()
     yield from _rows()
     yield from _columns()
-    yield from _folders()
-    yield from _controls()
-
-
-def train(
-    name: str,
-    expect: Expect,
-    prepare: Callable[[], object],
-    names: tuple[str, ...] = (),
-    check: Callable[[Any], object] = lambda _: same(),
-) -> Case:
-    """Returns a case that trains on the folder ``graph``."""
-    return Case(name, expect, command(*TRAIN), prepare, names, check, f"dgt {shlex.join(TRAIN)}")
-
-
-def same() -> None:
-    """The answer must be that for the unchanged graph."""
-    require_answer(predictions("run/predictions.parquet"))
-
-
-def some() -> None:
-    """The answer must be a prediction for each of the remaining nodes."""
-    found = predictions("run/predictions.parquet")
-    assert found, "no predictions"
-    assert all(0 < share <= 1 for _, share in found.values())
 
 
 def edited(file: str, edit: Callable[[bytes], bytes]) -> Callable[[], None]:
@@ -166,7 +135,9 @@ def _cells() -> Iterator[Case]:
         file = "edges.csv" if column in ("source", "target") else "nodes.csv"
         for row in (1, 8):
             for value in values if row == 8 else values[:3]:
-                put = rewritten(file, lambda rows, v=value, c=column, r=row: _put(rows, r, c, v))
+                put = rewritten(
+                    file, lambda rows, v=value, c=column, r=row: put_cell(rows, r, c, v)
+                )
                 yield train(
                     f"{file}: {column} is {value!r} in row {row + 1}",
                     "refused",
@@ -175,17 +146,17 @@ def _cells() -> Iterator[Case]:
                 )
     # A class of a single node is refused where the split is random, and is fine where it is given.
     for value in ("purple", "1", "-1", "red ", "RED", "nan", "None"):
-        put = rewritten("nodes.csv", lambda rows, v=value: _put(rows, 1, "label", v))
+        put = rewritten("nodes.csv", lambda rows, v=value: put_cell(rows, 1, "label", v))
         yield train(
             f"nodes.csv: label {value!r}", "either", put, ("nodes.csv|graph",), lambda _: some()
         )
 
 
-def _put(rows: Rows, row: int, column: str, value: str) -> None:
+def put_cell(rows: Rows, row: int, column: str, value: str) -> None:
     rows[row][rows[0].index(column)] = value
 
 
-def _fill(rows: Rows, column: str, value: Callable[[int], str]) -> None:
+def fill(rows: Rows, column: str, value: Callable[[int], str]) -> None:
     place = rows[0].index(column)
     for number, row in enumerate(rows[1:]):
         row[place] = value(number)
@@ -206,25 +177,28 @@ def _rows() -> Iterator[Case]:
         for name, edit in wrong.items():
             yield train(f"{file}: {name}", "refused", rewritten(file, edit), (file,))
     graphs: dict[str, tuple[str, Callable[[Rows], Rows | None]]] = {
-        "no label": ("nodes.csv", lambda rows: _fill(rows, "label", lambda _: "")),
-        "one class": ("nodes.csv", lambda rows: _fill(rows, "label", lambda _: "red")),
+        "no label": ("nodes.csv", lambda rows: fill(rows, "label", lambda _: "")),
+        "one class": ("nodes.csv", lambda rows: fill(rows, "label", lambda _: "red")),
         "all nodes in train": (
             "nodes.csv",
-            lambda rows: _fill(rows[:-1], "split", lambda _: "train"),
+            lambda rows: fill(rows[:-1], "split", lambda _: "train"),
         ),
         "no val": (
             "nodes.csv",
-            lambda rows: _fill(rows[:-1], "split", lambda i: ("train", "test")[i % 2]),
+            lambda rows: fill(rows[:-1], "split", lambda i: ("train", "test")[i % 2]),
         ),
         "no test": (
             "nodes.csv",
-            lambda rows: _fill(rows[:-1], "split", lambda i: ("train", "val")[i % 2]),
+            lambda rows: fill(rows[:-1], "split", lambda i: ("train", "val")[i % 2]),
         ),
-        "no split filled in": ("nodes.csv", lambda rows: _fill(rows, "split", lambda _: "")),
-        "an unlabeled node in train": ("nodes.csv", lambda rows: _put(rows, 30, "split", "train")),
+        "no split filled in": ("nodes.csv", lambda rows: fill(rows, "split", lambda _: "")),
+        "an unlabeled node in train": (
+            "nodes.csv",
+            lambda rows: put_cell(rows, 30, "split", "train"),
+        ),
         "one class in train": (
             "nodes.csv",
-            lambda rows: _fill(rows[:-1], "split", lambda i: ("train", "val", "test")[i % 3]),
+            lambda rows: fill(rows[:-1], "split", lambda i: ("train", "val", "test")[i % 3]),
         ),
         "self-loops only": ("edges.csv", lambda rows: [rows[0], ["n1", "n1"], ["n2", "n2"]]),
         "one node": ("nodes.csv", lambda rows: rows[:2]),
@@ -256,9 +230,9 @@ def _columns() -> Iterator[Case]:
     for name in ("f1", "", "__index_level_0__"):
         rename = rewritten("nodes.csv", lambda rows, n=name: _rename(rows, "f2", n))
         yield train(f"nodes.csv: f2 named {name!r}", "refused", rename, ("nodes.csv",))
-    text = rewritten("nodes.csv", lambda rows: _fill(rows, "f2", lambda i: f"city {i}"))
+    text = rewritten("nodes.csv", lambda rows: fill(rows, "f2", lambda i: f"city {i}"))
     yield train("nodes.csv: a column of text", "refused", text, ("nodes.csv", "f2", "row 2"))
-    lists = rewritten("nodes.csv", lambda rows: _fill(rows, "f2", lambda i: '"[1, 2]"'))
+    lists = rewritten("nodes.csv", lambda rows: fill(rows, "f2", lambda i: '"[1, 2]"'))
     yield train("nodes.csv: lists beside numbers", "refused", lists, ("nodes.csv", "f2"))
     for name, cell in {
         "ragged": "[1]",
@@ -270,7 +244,7 @@ def _columns() -> Iterator[Case]:
         "missing": "[1,,2]",
         "nothing": "",
     }.items():
-        one = rewritten("nodes.csv", lambda rows, c=cell: _as_lists(rows, c))
+        one = rewritten("nodes.csv", lambda rows, c=cell: as_lists(rows, c))
         yield train(f"nodes.csv: {name} list in row 4", "refused", one, ("nodes.csv", "row 4", "x"))
 
 
@@ -278,156 +252,8 @@ def _rename(rows: Rows, column: str, name: str) -> None:
     rows[0][rows[0].index(column)] = name
 
 
-def _as_lists(rows: Rows, third: str | None = None) -> Rows:
+def as_lists(rows: Rows, third: str | None = None) -> Rows:
     body = [[*row[:3], f'"[{", ".join(row[3:])}]"'] for row in rows[1:]]
     if third is not None:
         body[2][3] = f'"{third}"'
     return [["id", "label", "split", "x"], *body]
-
-
-def _folders() -> Iterator[Case]:
-    def without(*names: str) -> Callable[[], None]:
-        def prepare() -> None:
-            copy("graph")
-            for name in names:
-                Path("graph", name).unlink()
-
-        return prepare
-
-    def replaced(name: str, make: Callable[[Path], object]) -> Callable[[], None]:
-        def prepare() -> None:
-            copy("graph")
-            Path("graph", name).unlink()
-            make(Path("graph", name))
-
-        return prepare
-
-    def both(stem: str) -> Callable[[], None]:
-        def prepare() -> None:
-            copy("graph")
-            copy("parquet")
-            Path("parquet", f"{stem}.parquet").rename(Path("graph", f"{stem}.parquet"))
-
-        return prepare
-
-    yield train("folder: missing", "refused", lambda: None, ("graph",))
-    yield train("folder: empty", "refused", lambda: Path("graph").mkdir(), ("graph",))
-    yield train("folder: a file", "refused", lambda: Path("graph").write_text("x"), ("graph",))
-    yield train(
-        "folder: a broken link", "refused", lambda: Path("graph").symlink_to("nowhere"), ("graph",)
-    )
-    for file in ("nodes.csv", "edges.csv"):
-        stem = file.removesuffix(".csv")
-        yield train(f"folder: no {file}", "refused", without(file), (stem,))
-        yield train(f"folder: {file} and Parquet", "refused", both(stem), (stem,))
-        yield train(f"folder: {file} is a folder", "refused", replaced(file, Path.mkdir), (stem,))
-        yield train(
-            f"folder: {file} is a broken link",
-            "refused",
-            replaced(file, lambda p: p.symlink_to("nowhere")),
-            (stem,),
-        )
-        yield train(
-            f"folder: {file} is a pipe", "refused", replaced(file, lambda p: os.mkfifo(p)), (stem,)
-        )
-        yield train(
-            f"folder: {file} links to itself",
-            "refused",
-            replaced(file, lambda p: p.symlink_to(p.name)),
-            (stem,),
-        )
-        yield train(
-            f"folder: {file} is a device",
-            "refused",
-            replaced(file, lambda p: p.symlink_to("/dev/zero")),
-            (stem,),
-        )
-
-
-def _controls() -> Iterator[Case]:
-    changes: dict[str, Callable[[], None]] = {}
-    for file in ("nodes.csv", "edges.csv"):
-        changes |= {
-            f"{file}: unchanged": edited(file, lambda text: text),
-            f"{file}: byte order mark": edited(file, lambda text: b"\xef\xbb\xbf" + text),
-            f"{file}: CRLF": edited(file, lambda text: text.replace(b"\n", b"\r\n")),
-            f"{file}: no line break at the end": edited(file, lambda text: text.rstrip()),
-            f"{file}: empty lines at the end": edited(file, lambda text: text + b"\n\n"),
-            f"{file}: all cells quoted": rewritten(file, _quoted),
-            f"{file}: columns reversed": rewritten(file, _columns_reversed),
-        }
-    changes |= {
-        "edges.csv: reversed": rewritten("edges.csv", lambda rows: [rows[0], *rows[:0:-1]]),
-        "edges.csv: sorted": rewritten("edges.csv", lambda rows: [rows[0], *sorted(rows[1:])]),
-        "edges.csv: other direction": rewritten(
-            "edges.csv", lambda rows: [rows[0], *(r[::-1] for r in rows[1:])]
-        ),
-        "edges.csv: both directions": rewritten(
-            "edges.csv", lambda rows: [*rows, *(r[::-1] for r in rows[1:])]
-        ),
-        "edges.csv: each twice": rewritten("edges.csv", lambda rows: [*rows, *rows[1:]]),
-        "edges.csv: self-loops": rewritten(
-            "edges.csv", lambda rows: [*rows, *([f"n{i}"] * 2 for i in range(30))]
-        ),
-        "edges.csv: a column more": rewritten(
-            "edges.csv",
-            lambda rows: [[*row, "weight" if not i else "1"] for i, row in enumerate(rows)],
-        ),
-        "nodes.csv: exponents": rewritten("nodes.csv", lambda rows: _fill_numbers(rows, "{:.8e}")),
-        "nodes.csv: plus signs": rewritten(
-            "nodes.csv", lambda rows: _fill_numbers(rows, "{:+.9g}")
-        ),
-        "nodes.csv: many digits": rewritten(
-            "nodes.csv", lambda rows: _fill_numbers(rows, "{:.30f}")
-        ),
-        "nodes.csv: one column of lists": rewritten("nodes.csv", _as_lists),
-    }
-    for name, prepare in changes.items():
-        yield train(f"control: {name}", "accepted", prepare)
-    for name, rename in {
-        "integers": lambda i: str(i),
-        "large integers": lambda i: str(10**17 + i),
-        "leading zeros": lambda i: f"{i:03d}",
-        "Unicode": lambda i: f"ноде-{i}-日本",
-        "emoji": lambda i: "🦊" * (i + 1),
-        "spaces": lambda i: f" n {i}",
-        "quotes and commas": lambda i: f'"a ""b"", {i}"',
-        "line breaks": lambda i: f'"a\nb{i}"',
-        "formulas": lambda i: f"=A{i}",
-        "long": lambda i: f"{i}" * 5000,
-    }.items():
-        yield _renamed_ids(name, rename)
-
-
-def _renamed_ids(name: str, rename: Callable[[int], str]) -> Case:
-    def prepare() -> None:
-        nodes, edges = tables(graph())
-        names = {f"n{i}": rename(i) for i in range(30)}
-        for row in nodes[1:]:
-            row[0] = names[row[0]]
-        write_csv("graph/nodes.csv", nodes)
-        write_csv("graph/edges.csv", [edges[0], *([names[a], names[b]] for a, b in edges[1:])])
-
-    def check(_: object) -> None:
-        found = predictions("run/predictions.parquet")
-        plain = [rename(i) for i in range(30)]
-        plain = [t[1:-1].replace('""', '"') if t.startswith('"') else t for t in plain]
-        assert list(found) == plain, list(found)[:3]
-        require_answer({f"n{i}": found[id] for i, id in enumerate(plain)})
-
-    return train(f"control: ids with {name}", "accepted", prepare, check=check)
-
-
-def _quoted(rows: Rows) -> Rows:
-    return [[f'"{cell}"' if cell else cell for cell in row] for row in rows]
-
-
-def _columns_reversed(rows: Rows) -> Rows:
-    # The order of the features stays as it is.
-    keep = 3 if len(rows[0]) > 2 else 0
-    return [[*row[keep:], *row[:keep][::-1]] if keep else row[::-1] for row in rows]
-
-
-def _fill_numbers(rows: Rows, form: str) -> None:
-    for row in rows[1:]:
-        row[3:] = [form.format(float(cell)) for cell in row[3:]]

@@ -13,52 +13,40 @@ from tests.campaign.case import Case, Expect
 from tests.campaign.judge import call, command
 from tests.campaign.material import NODES, QUICK, TRAIN, copy, graph, require_run
 
-# What a criterion of the user's own may return in place of indices (N, L).
+# What a criterion of the user's own may return. ``first`` is valid: each node alone in its row.
 SEQUENCES: dict[str, tuple[Expect, str]] = {
-    "control: its own nodes": ("accepted", "torch.arange(N)[:, None]"),
-    "control: following nodes": (
-        "accepted",
-        "(torch.arange(N)[:, None] + torch.arange(length)) % N",
-    ),
-    "control: an array": ("accepted", "torch.arange(N)[:, None].numpy()"),
-    "control: padded": (
-        "accepted",
-        "torch.cat([torch.arange(N)[:, None], torch.full((N, 1), -1)], 1)",
-    ),
-    "control: lists": ("either", "[[i] for i in range(N)]"),
+    "control: its own nodes": ("accepted", "first"),
+    "control: following nodes": ("accepted", "(first[:, :1] + torch.arange(length)) % N"),
+    "control: an array": ("accepted", "first.numpy()"),
+    "control: int32": ("accepted", "first.int()"),
+    "lists": ("either", "first.tolist()"),
+    "whole floats": ("either", "first.double()"),
+    "a sparse tensor": ("either", "first.to_sparse()"),
     "None": ("refused", "None"),
     "text": ("refused", "'abc'"),
     "a number": ("refused", "3"),
     "an object": ("refused", "object()"),
     "ragged lists": ("refused", "[[0]] + [[1, 2]] * (N - 1)"),
-    "fractions": ("refused", "torch.arange(N)[:, None] + 0.5"),
-    "whole floats": ("either", "torch.arange(N)[:, None].double()"),
-    "NaN": ("refused", "torch.full((N, 1), float('nan'))"),
-    "bools": ("refused", "torch.ones(N, 1).bool()"),
-    "complex numbers": ("refused", "torch.ones(N, 1).cfloat()"),
-    "one axis": ("refused", "torch.arange(N)"),
-    "three axes": ("refused", "torch.zeros(1, N, 1).long()"),
-    "too few rows": ("refused", "torch.arange(N - 1)[:, None]"),
-    "too many rows": ("refused", "torch.arange(N + 1)[:, None]"),
-    "no columns": ("refused", "torch.zeros(N, 0).long()"),
-    "too many columns": ("either", "torch.stack([torch.randperm(N) for _ in range(N)])"),
-    "nodes out of range": ("refused", "torch.full((N, 1), N)"),
-    "negative nodes": ("refused", "torch.full((N, 1), -2)"),
-    "huge nodes": ("refused", "torch.full((N, 1), 2**40)"),
-    "other base nodes": ("refused", "torch.arange(N).flip(0)[:, None]"),
-    "a node twice": ("refused", "torch.arange(N)[:, None].expand(N, 2)"),
-    "padding first": (
-        "refused",
-        "torch.cat([torch.full((N, 1), -1), torch.arange(N)[:, None]], 1)",
-    ),
-    "padding inside": (
-        "refused",
-        "torch.stack([torch.arange(N), torch.full((N,), -1), (torch.arange(N) + 1) % N], 1)",
-    ),
-    "a meta tensor": ("refused", "torch.zeros(N, 1, device='meta').long()"),
-    "a sparse tensor": ("either", "torch.arange(N)[:, None].to_sparse()"),
+    "fractions": ("refused", "first + 0.5"),
+    "NaN": ("refused", "first * float('nan')"),
+    "bools": ("refused", "first.bool()"),
+    "complex numbers": ("refused", "first.cfloat()"),
+    "one axis": ("refused", "first[:, 0]"),
+    "three axes": ("refused", "first[None]"),
+    "too few rows": ("refused", "first[1:]"),
+    "too many rows": ("refused", "torch.cat([first, first[:1]])"),
+    "no columns": ("refused", "first[:, :0]"),
+    "too few columns": ("refused", "first[:, :1]"),
+    "too many columns": ("refused", "torch.cat([first, first[:, 1:]], 1)"),
+    "nodes out of range": ("refused", "first.where(first >= 0, N)"),
+    "negative nodes": ("refused", "first.where(first >= 0, -2)"),
+    "huge nodes": ("refused", "first.where(first >= 0, 2**40)"),
+    "other base nodes": ("refused", "first.flip(0)"),
+    "a node twice": ("refused", "first[:, :1].expand(N, length)"),
+    "padding first": ("refused", "first.flip(1)"),
+    "a meta tensor": ("refused", "first.to('meta')"),
     "an exception": ("refused", "1 / 0"),
-    "an assertion": ("refused", "[][3]"),
+    "another exception": ("refused", "[][3]"),
 }
 # What an encoding may return in place of numbers (N, columns).
 COLUMNS: dict[str, tuple[Expect, str]] = {
@@ -102,6 +90,12 @@ VALUES: dict[str, tuple[Expect, str]] = {
 }
 
 
+FIRST = """\
+    first = torch.full((N, length), -1)
+    first[:, 0] = torch.arange(N)
+"""
+
+
 def cases() -> Iterator[Case]:
     yield from _kinds(
         "criterion", SEQUENCES, "def own(data, length):", "CRITERIA", "dgt.sequences", "--criteria"
@@ -127,6 +121,7 @@ def _kinds(
     """Yields each return value: from ``--import``, and from Python."""
     for title, (expect, code) in table.items():
         nodes = "    N = data.num_nodes\n" if "data" in head else ""
+        nodes += FIRST if kind == "criterion" else ""
         text = (
             f"import torch\nfrom {module} import {choices}\n\n\n"
             f"{head}\n{nodes}    return {code}\n\n\n"
@@ -258,7 +253,9 @@ def _names() -> Iterator[Case]:
     from dgt.sequences import CRITERIA
 
     def one(data: Data, length: int) -> torch.Tensor:
-        return torch.arange(data.num_nodes)[:, None]
+        rows = torch.full((data.num_nodes, length), -1)
+        rows[:, 0] = torch.arange(data.num_nodes)
+        return rows
 
     for choices, kind in (
         (CRITERIA, "criteria"),
@@ -292,8 +289,6 @@ def _names() -> Iterator[Case]:
     yield _case("control: two criteria", "accepted", lambda: _train(criteria=["bfs", one]))
 
     def failing() -> None:
-        """A run that its function makes fail leaves nothing in the way of the corrected one."""
-
         def broken(data: Data, length: int) -> Any:
             raise RuntimeError("not yet")
 

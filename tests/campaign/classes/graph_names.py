@@ -182,7 +182,9 @@ def _outputs() -> Iterator[Case]:
         "run of several": (["predict", str(place() / "two"), "--out", "p.csv"], nothing),
     }
     for name, (tokens, make) in wrong.items():
-        names = (f"{tokens[-1].removeprefix('--')[:30]}|{tokens[1]}|out|null|name|nodes|edges",)
+        names = (
+            f"{tokens[-1].removeprefix('--')[:30]}|{tokens[1]}|out|null|name|nodes|edges|p.csv",
+        )
         repeat = f"dgt {shlex.join(tokens)}"[:300]
         expect: Expect = (
             "either" if name in ("a link to nothing", "figure: a file that exists") else "refused"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from tests.campaign import mutations
 from tests.campaign.case import Case, Expect
-from tests.campaign.classes.csv_tables import same, some, train
+from tests.campaign.classes.training import same, some, train
 from tests.campaign.material import arrow, copy, graph, tables
 
 FILES = ("nodes.parquet", "edges.parquet")

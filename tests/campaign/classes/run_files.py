@@ -50,7 +50,7 @@ def _case(
     # The folder of the material differs from run to run.
     repeat = shlex.join(tokens).replace(str(place()), ".")
     return Case(
-        name, expect, command(*tokens), prepare, (f"{file}|{folder}",), check, f"dgt {repeat}"
+        name, expect, command(*tokens), prepare, (f"{file}|{folder}|graph",), check, f"dgt {repeat}"
     )
 
 
@@ -74,7 +74,7 @@ def _metrics() -> Iterator[Case]:
         yield _case(
             f"metrics.json {name}, resumed", "either", _train("run"), "run", "metrics.json", write
         )
-    for name, changed in mutations.documents(document, 2, "metrics"):
+    for name, changed in mutations.documents(document, 2, "metrics", 40):
         write = lambda p, c=changed: p.write_text(json.dumps(c))
         yield _case(
             f"metrics.json {name}, resumed", "either", _train("run"), "run", "metrics.json", write
@@ -85,7 +85,7 @@ def _metrics() -> Iterator[Case]:
         yield _case(name, "either", PREDICT, "run", "metrics.json", write, _same_predictions)
     summary = json.loads((place() / "two" / "metrics.json").read_text())
     several = [*_train("two"), "--runs=2"]
-    for name, changed in mutations.documents(summary, 1, "summary"):
+    for name, changed in mutations.documents(summary, 1, "summary", 40):
         if name.startswith("runs."):
             continue  # as in a single run
         write = lambda p, c=changed: p.write_text(json.dumps(c))

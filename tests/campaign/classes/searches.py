@@ -42,7 +42,7 @@ def _case(
         change(Path(file))
 
     repeat = shlex.join(tokens).replace(str(place()), ".")
-    return Case(name, expect, command(*tokens), prepare, (file,), check, f"dgt {repeat}")
+    return Case(name, expect, command(*tokens), prepare, (folder,), check, f"dgt {repeat}")
 
 
 def _same_best(out: Any) -> None:
@@ -63,7 +63,7 @@ def _search() -> Iterator[Case]:
             write,
             _same_best,
         )
-    for name, document in mutations.documents(json.loads(content), 1, "search"):
+    for name, document in mutations.documents(json.loads(content), 1, "search", 20):
         write = lambda p, d=document: p.write_text(json.dumps(d))
         yield _case(f"search.json {name}", "either", "search/search.json", write, _same_best)
 
@@ -80,7 +80,7 @@ def _study() -> Iterator[Case]:
         code = json.loads(line)["op_code"]
         if any(json.loads(other)["op_code"] == code for other in lines[:number]):
             continue
-        for name, document in mutations.documents(json.loads(line), 1, f"study {number}"):
+        for name, document in mutations.documents(json.loads(line), 1, f"study {number}", 12):
             changed_lines = [*lines[:number], json.dumps(document), *lines[number + 1 :]]
             write = lambda p, c=changed_lines: p.write_text("\n".join(c) + "\n")
             yield _case(f"study.log line {number + 1} {name}", "either", "search/study.log", write)

@@ -1,38 +1,35 @@
-"""Graphs as ``.npz`` and ``.pt`` files: damaged, hostile, and with arrays of every kind."""
+"""Graphs as ``.npz`` files: damaged, hostile, and with arrays of every kind."""
 
 import io
 import pickle
-import shlex
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch_geometric.data import Data
 
 from tests.campaign import mutations
 from tests.campaign.case import Case, Expect
+from tests.campaign.classes.training import same, some, train
 from tests.campaign.hostile import Hostile
-from tests.campaign.judge import command
 from tests.campaign.material import (
-    FLAGS,
     NAMES,
     arrays,
-    graph,
     predictions,
     require_answer,
-    tensors,
 )
+
+FILE = "graph.npz"
+
 
 Arrays = dict[str, Any]
 
 
-def npz_cases() -> Iterator[Case]:
+def cases() -> Iterator[Case]:
     content = _npz(arrays())
     for name, changed in mutations.damaged(content, "npz", 16):
-        yield _case("graph.npz", name, "either", lambda p, c=changed: p.write_bytes(c))
+        yield _case(name, "either", lambda p, c=changed: p.write_bytes(c))
     for name, value in _arrays_of_every_kind():
         for key in ("x", "edge_index", "y", "train_mask", "node_ids", "class_names", "num_nodes"):
             yield _npz_case(f"{key} is {name}", _expected(key, name), {key: value})
@@ -43,27 +40,12 @@ def npz_cases() -> Iterator[Case]:
 
 
 def _case(
-    file: str,
     name: str,
     expect: Expect,
     write: Callable[[Path], object],
-    names: tuple[str, ...] = (),
-    check: Callable[[Any], object] | None = None,
+    check: Callable[[Any], object] = lambda _: same(),
 ) -> Case:
-    tokens = ["train", file, "--out", "run", "--quiet", *FLAGS]
-
-    def same(_: Any) -> None:
-        require_answer(predictions("run/predictions.parquet"))
-
-    return Case(
-        name,
-        expect,
-        command(*tokens),
-        lambda: write(Path(file)),
-        (file, *names),
-        check or same,
-        f"dgt {shlex.join(tokens)}",
-    )
+    return train(name, expect, lambda: write(Path(FILE)), (FILE,), check, FILE)
 
 
 def _npz(found: Arrays) -> bytes:
@@ -72,18 +54,12 @@ def _npz(found: Arrays) -> bytes:
     return file.getvalue()
 
 
-def _npz_case(name: str, expect: Expect, changes: Arrays, check: Any = None) -> Case:
+def _npz_case(name: str, expect: Expect, changes: Arrays, check: Any = lambda _: some()) -> Case:
     def write(path: Path) -> None:
         found = {k: v for k, v in (arrays() | changes).items() if v is not None}
         path.write_bytes(_npz(found))
 
-    return _case("graph.npz", name, expect, write, check=check or (lambda _: _some()))
-
-
-def _some() -> None:
-    found = predictions("run/predictions.parquet")
-    assert found
-    assert all(0 < share <= 1 for _, share in found.values())
+    return _case(name, expect, write, check)
 
 
 def _arrays_of_every_kind() -> Iterator[tuple[str, np.ndarray]]:
@@ -197,9 +173,8 @@ def _npz_hostile() -> Iterator[Case]:
         return write
 
     for key in ("x", "y", "edge_index", "node_ids"):
-        yield _case("graph.npz", f"hostile pickle in {key}", "refused", pickled(key))
+        yield _case(f"hostile pickle in {key}", "refused", pickled(key))
     yield _case(
-        "graph.npz",
         "only a hostile pickle",
         "refused",
         lambda p: p.write_bytes(pickle.dumps(Hostile())),
@@ -224,9 +199,9 @@ def _npz_hostile() -> Iterator[Case]:
         + b"__import__('os').system('true')".ljust(117)
         + b"\n",
     }.items():
-        yield _case("graph.npz", name, "refused", member("extra.npy", content))
-    yield _case("graph.npz", "a member with a path", "refused", member("../../x.npy", b"hello"))
-    yield _case("graph.npz", "a zip bomb", "refused", _bomb)
+        yield _case(name, "refused", member("extra.npy", content))
+    yield _case("a member with a path", "refused", member("../../x.npy", b"hello"))
+    yield _case("a zip bomb", "refused", _bomb)
 
 
 def _bomb(path: Path) -> None:
@@ -292,109 +267,3 @@ def _npz_controls() -> Iterator[Case]:
     )
     yield _npz_case("control: integer ids", "accepted", {"node_ids": np.arange(30)})
     yield _npz_case("control: Fortran order", "accepted", {"x": np.asfortranarray(own["x"])}, same)
-
-
-def pt_cases() -> Iterator[Case]:
-    content = _pt(tensors())
-    for name, changed in mutations.damaged(content, "pt", 16):
-        yield _case("graph.pt", name, "either", lambda p, c=changed: p.write_bytes(c))
-    others: dict[str, Callable[[], Any]] = {
-        "None": lambda: None,
-        "a number": lambda: 3,
-        "text": lambda: "abc",
-        "a list": lambda: [torch.ones(2)],
-        "a tensor": lambda: torch.ones(30, 4),
-        "an empty dict": dict,
-        "a dict of numbers": lambda: {1: 2},
-        "a nested dict": lambda: {"x": {"x": {}}},
-        "an empty Data": Data,
-        "a tuple": lambda: (1, 2),
-        "a dict with an unknown key": lambda: tensors() | {"surplus": torch.ones(3)},
-        "a dict with a None": lambda: tensors() | {"x": None},
-        "a Data without edges": lambda: Data(x=torch.ones(30, 4)),
-        "a Data with text for x": lambda: Data(x="abc", edge_index=torch.zeros(2, 1).long()),
-    }
-    for name, value in others.items():
-        yield _case("graph.pt", f"holds {name}", "refused", lambda p, v=value: torch.save(v(), p))
-    for key in ("x", "y", "edge_index", "train_mask", "node_ids", "class_names"):
-        for number, value in enumerate(mutations.REPLACEMENTS):
-            expect: Expect = (
-                "refused" if key in ("x", "y", "edge_index", "train_mask") else "either"
-            )
-            if value is None:
-                expect = "either"
-            write = lambda p, k=key, v=value: torch.save(tensors() | {k: v}, p)
-            yield _case(
-                "graph.pt",
-                f"{key} is {mutations.short(value)} {number}",
-                expect,
-                write,
-                check=lambda _: _some(),
-            )
-    for where in ("alone", "in a dict", "in a list of ids", "in a Data"):
-        for protocol in (2, 4):
-            yield _case(
-                "graph.pt",
-                f"hostile pickle {where}, protocol {protocol}",
-                "refused",
-                _hostile(where, protocol),
-            )
-    yield _case(
-        "graph.pt",
-        "a plain hostile pickle",
-        "refused",
-        lambda p: p.write_bytes(pickle.dumps(Hostile())),
-    )
-    yield _case(
-        "graph.pt",
-        "hostile code in a module",
-        "refused",
-        lambda p: torch.save(torch.nn.Linear(2, 2), p),
-    )
-    yield _case("graph.pt", "control: a dict", "accepted", lambda p: torch.save(tensors(), p))
-    yield _case("graph.pt", "control: a Data", "accepted", lambda p: torch.save(graph(), p))
-    yield _case(
-        "graph.pt",
-        "control: the old format",
-        "accepted",
-        lambda p: torch.save(tensors(), p, _use_new_zipfile_serialization=False),
-    )
-    yield _case(
-        "graph.pt",
-        "control: double features",
-        "accepted",
-        lambda p: torch.save(tensors() | {"x": graph().x.double()}, p),
-    )
-    yield _case(
-        "graph.pt",
-        "control: sparse features",
-        "accepted",
-        lambda p: torch.save(tensors() | {"x": graph().x.to_sparse()}, p),
-    )
-    yield _case(
-        "graph.pt",
-        "control: NumPy inside",
-        "either",
-        lambda p: torch.save(tensors() | {"x": graph().x.numpy()}, p),
-    )
-
-
-def _hostile(where: str, protocol: int) -> Callable[[Path], None]:
-    def write(path: Path) -> None:
-        content: Any = Hostile()
-        if where == "in a dict":
-            content = tensors() | {"x": Hostile()}
-        elif where == "in a list of ids":
-            content = tensors() | {"node_ids": [Hostile()]}
-        elif where == "in a Data":
-            content = graph()
-            content.note = Hostile()
-        torch.save(content, path, pickle_protocol=protocol)
-
-    return write
-
-
-def _pt(content: Any) -> bytes:
-    file = io.BytesIO()
-    torch.save(content, file)
-    return file.getvalue()
