@@ -3,7 +3,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
 
-.PHONY: help train test slow coverage docs clean
+.PHONY: help train test slow campaign coverage docs clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ test: .venv/installed-test  ## lint, type check and test
 
 slow: .venv/installed-test  ## run only the tests that take a minute or more
 	$(BIN)/pytest -m slow
+
+campaign: .venv/installed-test  ## try malformed inputs, kills and faults (about half an hour on two cores)
+	$(BIN)/python -m tests.campaign
 
 coverage: .venv/installed-test  ## test with a coverage report
 	$(PYTEST) --cov --cov-report=term --cov-report=html
