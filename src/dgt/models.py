@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from dgt.config import MODELS, Config
 from dgt.errors import InputError
+from dgt.nn.precision import in_bfloat16
 from dgt.nn.record import Model, builder
 from dgt.storage.tensors import require_like
 from dgt.system.machine import available, require
@@ -30,7 +31,12 @@ def build(config: Config, in_channels: int, classes: int, encoding_channels: int
     channels = in_channels, classes, encoding_channels
     _require_parameters(config, *channels)
     model = config.record.build(config, *channels)
-    return model.double() if config.model.precision == "double" else model
+    match config.model.precision:
+        case "double":
+            return model.double()
+        case "bfloat16":
+            return in_bfloat16(model)
+    return model
 
 
 def require_memory(config: Config, nodes: int) -> None:

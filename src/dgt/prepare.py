@@ -25,6 +25,9 @@ from dgt.storage.files import cache_folder
 # Inputs with signs and axes that are arbitrary, and thus other ones on another graph.
 ONE_GRAPH = {"laplacian", "latent_relations"}
 
+DTYPES = {"double": torch.float64, "bfloat16": torch.bfloat16}
+"""The dtype of a model's floating-point inputs, by the setting ``precision``, if not float32."""
+
 # From this number of features on, the first layer is faster with sparse features.
 SPARSE_WIDTH = 64
 # Above this fraction of nonzero values, the first layer is faster with dense features.
@@ -47,18 +50,19 @@ def prepare(
         The arguments of the model's ``forward`` by name. For DGT these are ``x``, float32
         ``(N, F)``, in sparse (CSR) format if few features are nonzero; ``sequences``, int32
         ``(T, N, L)``; and ``encoding``, float32 ``(N, N')``, possibly sparse, or None without an
-        encoding. In double precision, float64 replaces float32. ``INPUTS`` lists the inputs of all
-        models.
+        encoding. ``precision`` may replace float32 by float64 or bfloat16. ``INPUTS`` lists the
+        inputs of all models.
     """
     request = Request(data, config, anchors, progress)
     made = {name: INPUTS[name](request) for name in config.record.inputs}
-    if config.model.precision == "double":
-        made = {name: _double(value) for name, value in made.items()}
+    dtype = DTYPES.get(config.model.precision)
+    if dtype is not None:
+        made = {name: _cast(value, dtype) for name, value in made.items()}
     return made
 
 
-def _double(value: Tensor | None) -> Tensor | None:
-    return value.double() if value is not None and value.is_floating_point() else value
+def _cast(value: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    return value.to(dtype) if value is not None and value.is_floating_point() else value
 
 
 def carries_over(config: Config) -> CarriesOver:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from dgt.ops.half import statistics_type
 from tests.ops.conftest import make_case
 
 
@@ -112,8 +113,12 @@ def linear(draw: Draw, N: int, H: int, C: int) -> tuple[Any, ...]:
     return draw(N, H), draw(H, C), (None, draw(C), draw(N, C))[(N + H + C) % 3]
 
 
+def statistics(x: Tensor) -> Tensor:
+    return x.to(statistics_type(x))
+
+
 def layer_norm_backward(draw: Draw, N: int, H: int, C: int) -> tuple[Any, ...]:
-    return draw(N, C), draw(N, C), draw(N).exp()
+    return draw(N, C), draw(N, C), statistics(draw(N).exp())
 
 
 def softmax_backward(draw: Draw, N: int, H: int, C: int) -> tuple[Any, ...]:
@@ -129,7 +134,7 @@ def distance_attention_backward(draw: Draw, N: int, H: int, C: int) -> tuple[Any
     query, key, value, bias, distances = inputs = distance_attention(draw, N, H, C)
     scores = query @ key.mT + bias[:, distances.long()]
     out, log_sum = scores.softmax(-1) @ value, scores.logsumexp(-1, keepdim=True)
-    return draw(H, N, C), *inputs, out, log_sum
+    return draw(H, N, C), *inputs, out, statistics(log_sum)
 
 
 def deformable_attention(draw: Draw, N: int, H: int, C: int) -> tuple[Any, ...]:

@@ -118,3 +118,12 @@ def test_hopeless_sizes_are_refused(model: str):
     if config.record.batching:  # a batch reads only a part of the graph
         batches = config.replace(hidden_channels=65_536, batch_size=10)
         budget.require(batches, 5_000_000, 10_000, 7)
+
+
+@pytest.mark.parametrize("sizes", [{}, {"chunk_size": 4096}, {"batch_size": 512}])
+def test_bfloat16_needs_less(sizes):
+    config, graph = Config().replace(**sizes), (100_000, 48_000, 128, 16, 40)
+    half, single = (
+        budget.predict(config.replace(precision=p), *graph) for p in ("bfloat16", "single")
+    )
+    assert 0.5 * single < half < 0.9 * single

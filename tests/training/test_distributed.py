@@ -114,6 +114,17 @@ def test_losses_in_double_precision_agree_to_the_last_digits(graph, tmp_path):
     assert losses[0] == pytest.approx(losses[1], abs=1e-13)
 
 
+def test_two_ranks_in_bfloat16(graph, tmp_path):
+    command = ["train", str(graph), "--precision", "bfloat16", "--quiet", *SETTINGS]
+    assert main([*command, "--out", str(tmp_path / "1")]) == 0
+    done = torchrun(2, "-m", "dgt", *command, "--out", str(tmp_path / "2"))
+    assert done.returncode == 0, done.stderr
+    logs = [(tmp_path / n / "metrics.jsonl").read_text().splitlines() for n in ("1", "2")]
+    one, two = ([json.loads(line)["train_loss"] for line in log] for log in logs)
+    assert two[:3] == pytest.approx(one[:3], rel=0.02)
+    assert two[-1] < 0.8 * two[0]
+
+
 def test_settings_that_do_not_support_several_processes(monkeypatch):
     monkeypatch.setattr(distributed, "size", lambda: 2)
     with pytest.raises(InputError, match="batch_size: not supported with several processes"):

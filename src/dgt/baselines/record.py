@@ -25,5 +25,5 @@ def full_attention(config: Config, nodes: int) -> float:
     """Returns the number of bytes that full attention needs."""
     if nodes <= FUSED_NODES:
         return 0.0
-    size = 8 if config.model.precision == "double" else 4
+    size = {"single": 4, "double": 8, "bfloat16": 2}[config.model.precision]
     return 2 * size * config.model.heads * config.model.blocks * nodes**2

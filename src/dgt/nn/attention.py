@@ -10,6 +10,7 @@ from dgt.ops.deformable_attention import Kernel, deformable_attention
 from dgt.ops.deformable_attention.reference import position_weights
 from dgt.ops.dropout import dropout as drop
 from dgt.ops.dropout import dropout_rows
+from dgt.ops.half import statistics_type
 from dgt.ops.linear import Linear, linear
 from dgt.ops.sparse.rows import ROWS_TAKES
 
@@ -167,7 +168,8 @@ class DeformableGraphAttention(nn.Module):
         Returns:
             Shape: ``(N, T, M, L)``.
         """
-        return position_weights(sequences, self.queries(z), self.kernel)
+        query = self.queries(z)
+        return position_weights(sequences, query.to(statistics_type(query)), self.kernel)
 
     def __repr__(self) -> str:
         return (

@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from dgt.ops import entries
 
 REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+STATISTICS = (torch.float32, torch.float64)
 INDEX = (torch.int32, torch.int64)
 SEED_LIMIT = 2**62
 
@@ -41,6 +42,11 @@ class Takes(NamedTuple):
 def real(axes: str) -> Takes:
     """A floating-point tensor."""
     return Takes(axes, REAL)
+
+
+def statistics(axes: str) -> Takes:
+    """Statistics of floating-point tensors, in single precision if these are in half precision."""
+    return Takes(axes, STATISTICS)
 
 
 def index(axes: str, *, below: str) -> Takes:
@@ -170,11 +176,16 @@ def _check_dtypes(operator: str, tensors: dict[str, tuple[Tensor, Takes]]) -> No
             raise ValueError(f"{operator}: {name} must have dtype {names}, got {x.dtype}")
         if wanted.dtypes is REAL:
             shared = x.dtype if shared is None else shared
-            if x.dtype != shared:
+            # Under autocast, operators convert their inputs and then check them.
+            if x.dtype != shared and not _autocast(x.device.type):
                 got = ", ".join(
                     f"{name} {y.dtype}" for name, (y, t) in tensors.items() if t.dtypes is REAL
                 )
                 raise ValueError(f"{operator}: dtypes must be the same, got {got}")
+
+
+def _autocast(device: str) -> bool:
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 def _agree(tensors: dict[str, tuple[Tensor, Takes]], sizes: Sizes) -> bool:

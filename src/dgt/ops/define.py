@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.library import CustomOpDef
 
 from dgt.ops.checks import Takes, check_all
+from dgt.ops.half import in_single
 
-FUSED_TYPES = (torch.float32, torch.float64)
-"""The dtypes that fused forms support; all others use the plain form."""
+AUTOCAST_DEVICES = ("cpu", "cuda", "mps", "xpu")
+"""The types of devices on which operators support ``torch.autocast``."""
 FAST: dict[str, Any] = {
     "cache": True,
     # Sums may be reordered for vectorization; NaN and infinity are respected.
@@ -47,6 +48,9 @@ def define(
     positive: str = "",
     label: str | None = None,
     devices: Mapping[str, str] | None = None,
+    autocast: torch.dtype | None = None,
+    statistics: tuple[int, ...] = (),
+    half: tuple[str, ...] = (),
 ) -> CustomOpDef:
     """Defines the operator ``torch.ops.dgt.<name>``.
 
@@ -57,7 +61,7 @@ def define(
     Args:
         name: Name of the operator.
         plain: The operator in plain PyTorch, for any device. Its annotations define the schema.
-        fused: The same operator for the CPU, in single and double precision.
+        fused: The same operator for the CPU.
         fake: Returns empty tensors with the shapes, dtypes and device of the result.
         takes: What each input must be, in order.
         positive: Axes that must not have size 0, separated by spaces.
@@ -66,6 +70,12 @@ def define(
             The module is imported when the first tensor on such a device comes. If it needs a
             package that is not installed, or if the function returns ``NotImplemented``, the plain
             form is used.
+        autocast: Type to which inputs are converted under ``torch.autocast`` (default: none).
+        statistics: Indices of the outputs that are in single precision if the inputs are in half
+            precision.
+        half: The forms, ``"plain"`` or ``"fused"``, that take half precision and compute sums in
+            single precision themselves. The inputs of the others are converted to single precision
+            and their outputs back.
     """
 
     def checked(form: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,19 +86,17 @@ def define(
 
         return run
 
-    unchecked = plain
-    plain, fused, fake = checked(plain), checked(fused), checked(fake)
+    unchecked = plain if "plain" in half else in_single(plain, statistics)
+    plain, fake = checked(unchecked), checked(fake)
+    fused = checked(fused if "fused" in half else in_single(fused, statistics))
     operator = torch.library.custom_op(f"dgt::{name}", plain, mutates_args=())
-
-    def on_cpu(*inputs: Any) -> Any:
-        tensors = (x for x in inputs if isinstance(x, Tensor))
-        real = next((x.dtype for x in tensors if x.is_floating_point()), None)
-        return (fused if real in FUSED_TYPES else plain)(*inputs)
-
-    operator.register_kernel("cpu")(on_cpu)
+    operator.register_kernel("cpu")(fused)
     for device, place in (devices or {}).items():
         operator.register_kernel(device)(checked(first_of(place, unchecked)))
     operator.register_fake(fake)
+    if autocast is not None:
+        for device in AUTOCAST_DEVICES:
+            operator.register_autocast(device, autocast)
     OPERATORS[name] = Forms(operator, plain, fused)
     return operator
 

@@ -7,7 +7,11 @@ from torch import Tensor, nn
 
 from dgt.ops.checks import real
 from dgt.ops.define import define
-from dgt.ops.memory import empty
+from dgt.ops.half import HALF
+from dgt.ops.memory import convert, empty
+
+ROWS = 8192
+"""Rows of a half-precision input that are converted to single precision at a time."""
 
 
 class Linear(nn.Linear):
@@ -39,8 +43,13 @@ def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
 
     If the left factor has few columns (5, 6, 7, 9, 10 or 11) and the right one has more, MKL splits
     the sum among its threads, and the last bits depend on their number. The wider factor is
-    therefore put on the left.
+    therefore put on the left. On the CPU, half precision is converted some rows at a time.
     """
+    if x.is_cpu and x.dtype in HALF:
+        total = torch.zeros(x.size(1), grad.size(1))
+        for some, grads in zip(x.split(ROWS), grad.split(ROWS), strict=True):
+            total += weight_gradient(some.float(), grads.float())
+        return total.to(x.dtype)
     return x.t() @ grad if x.size(1) >= grad.size(1) else (grad.t() @ x).t().contiguous()
 
 
@@ -50,9 +59,21 @@ def _plain(x: Tensor, weight: Tensor, added: Tensor | None) -> Tensor:
 
 def _pooled(x: Tensor, weight: Tensor, added: Tensor | None) -> Tensor:
     out = empty((x.size(0), weight.size(1)), x.dtype)
+    if x.dtype in HALF:
+        return _by_rows(x, weight.float(), added, out)
     if added is None:
         return torch.mm(x, weight, out=out)
     return torch.addmm(added, x, weight, out=out)
+
+
+def _by_rows(x: Tensor, weight: Tensor, added: Tensor | None, out: Tensor) -> Tensor:
+    """Computes the product of a half-precision ``x`` in single precision, some rows at a time."""
+    for i in range(0, x.size(0), ROWS):
+        rows = slice(i, i + ROWS)
+        some = added[rows] if added is not None and added.dim() == 2 else added
+        some = None if some is None else some.float()
+        out[rows] = _plain(convert(x[rows], torch.float32), weight, some)
+    return out
 
 
 _linear = define(
@@ -61,6 +82,8 @@ _linear = define(
     fused=_pooled,
     fake=lambda x, weight, added: x.new_empty(x.size(0), weight.size(1)),
     takes={"x": real("N F"), "weight": real("F C"), "added": real("C | N C")},
+    autocast=torch.bfloat16,
+    half=("plain", "fused"),
 )
 
 

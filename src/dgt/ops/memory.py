@@ -67,6 +67,11 @@ def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     return torch.from_numpy(buffer).view(dtype).view(shape)
 
 
+def convert(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """``x.to(dtype)``, on the CPU with memory from the pool."""
+    return empty(x.shape, dtype).copy_(x) if x.is_cpu else x.to(dtype)
+
+
 def _aligned(size: int) -> np.ndarray:
     # NumPy asks the operating system for huge pages, which PyTorch does not do by default.
     room = np.empty(size + LINE, np.uint8)

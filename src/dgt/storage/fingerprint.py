@@ -41,5 +41,10 @@ def _parts(array: Tensor | np.ndarray | csr_array) -> tuple[np.ndarray, ...]:
     array = array.detach().cpu()
     if array.layout == torch.sparse_csr:
         parts = (array.crow_indices(), array.col_indices(), array.values())
-        return tuple(part.numpy() for part in parts)
-    return (array.numpy(),)
+        return tuple(_array(part) for part in parts)
+    return (_array(array),)
+
+
+def _array(x: Tensor) -> np.ndarray:
+    """Returns a tensor as an array, or its bits if NumPy does not have its type."""
+    return x.view(torch.int16).numpy() if x.dtype == torch.bfloat16 else x.numpy()

@@ -15,7 +15,7 @@ from dgt.system.machine import available
 log = logging.getLogger("dgt")
 
 INT = 4  # bytes per entry of a sequence
-FLOAT = {"single": 4, "double": 8}
+FLOAT = {"single": 4, "double": 8, "bfloat16": 2}
 # Predictions are within a quarter of the measured memory; twice as much is certain to fail.
 HOPELESS = 2
 
@@ -40,7 +40,7 @@ def of_step(config: Config, rows: Sequence[int], classes: int) -> int:
     kept += sum(rows[1:-1]) * (1 + model.mlp_ratio)
     # The peak is either in the backward pass of the last block's attention: gradients of its input,
     # values and queries, and two planes of values per thread.
-    planes = 2 * min(torch.get_num_threads(), T * model.heads) / model.heads
+    planes = _planes(config, T * model.heads)
     read, attend = rows[-2:]
     now = read * (1 + T + planes) + attend * (T + query)
     # Or it is in that of the head, which saves more per query, but before these gradients exist.
@@ -67,12 +67,20 @@ def of_chunks(
     kept = own * (1 + 5 * (model.blocks - 1))
     # In the backward pass of one criterion: the values of all nodes, the chunks they are joined
     # from and their gradient; of this process's own nodes, the gradients of z and of its norm.
-    planes = 2 * min(torch.get_num_threads(), model.heads) / model.heads
+    planes = _planes(config, model.heads)
     exchanged = nodes * (3 + planes) + own * (3 + (ranks > 1))
     at_once = min(chunk, own) * (6 + 4 * model.heads * model.keys / model.hidden_channels)
     rows = kept + exchanged + queries * (4 + 2 * classes / model.hidden_channels) + at_once
     copy = INT * len(config.criteria) * config.sequences.length * queries
     return int(FLOAT[model.precision] * model.hidden_channels * rows) + copy
+
+
+def _planes(config: Config, tasks: int) -> float:
+    """Returns the memory of the planes of values that threads gather from, in rows of C channels
+    per node."""
+    planes = 2 * min(torch.get_num_threads(), tasks) / config.model.heads
+    # They are in single precision, and in half precision so are copies of their inputs and outputs.
+    return 5 * planes if config.model.precision == "bfloat16" else planes
 
 
 def most_rows(config: Config, nodes: int, batch: int) -> list[int]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dgt.errors import InputError
 from dgt.nn.rows import Chunks, using
+from dgt.ops.half import statistics_type
 from dgt.ops.sparse import Rows, take_rows
 from dgt.training.batching import Forward, Whole
 from dgt.training.distributed import by_first, rank, size
@@ -87,9 +88,10 @@ class Ranks(Whole):
 
     def sum_own(self, rows: Tensor) -> Tensor:
         """Returns the rows of this process's own nodes, summed over all processes."""
-        own = rows.new_empty(self.share, rows.size(1))
-        _reduce_scatter(own, rows.contiguous())
-        return own[: self.stop - self.start]
+        exact = rows.to(statistics_type(rows))  # half precision would round every partial sum
+        own = exact.new_empty(self.share, rows.size(1))
+        _reduce_scatter(own, exact.contiguous())
+        return own[: self.stop - self.start].to(rows.dtype)
 
     def _gather(self, rows: Tensor, count: int) -> Tensor:
         """Concatenates the rows of all processes, each padded to ``count`` rows."""

@@ -1,15 +1,19 @@
 """Fused deformable attention for the CPU: runs the loops of ``loops`` on all threads."""
 
+import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from dgt.ops.define import arrays
 from dgt.ops.deformable_attention import loops
 from dgt.ops.entries import find_wrong_sequences
-from dgt.ops.memory import empty
+from dgt.ops.half import HALF
+from dgt.ops.memory import convert, empty
 from dgt.system import threads
 
 SIZE_LIMIT = 1000
@@ -32,6 +36,10 @@ def forward(
     normalize: bool,
 ) -> Tensor:
     out = empty(out_shape(values, query), values.dtype)
+    if values.dtype in HALF:
+        for at, (part,), some, of_heads in _by_heads(query, sequences, values):
+            out[at] = forward(part, some, of_heads, bilinear, gamma, epsilon, normalize)
+        return out
     inputs = arrays(values, sequences, query)
     tasks, rest = _arguments(values, query, bilinear, gamma, epsilon, normalize, planes=1)
     fine = threads.run(loops.forward, tasks, *inputs, *rest, out.numpy().ravel())
@@ -50,12 +58,35 @@ def backward(
     normalize: bool,
 ) -> tuple[Tensor, Tensor]:
     grads = [empty(x.shape, x.dtype) for x in (values, query)]
+    if values.dtype in HALF:
+        for at, (of_out, part), some, of_heads in _by_heads(query, sequences, grad, values):
+            found = backward(of_out, part, some, of_heads, bilinear, gamma, epsilon, normalize)
+            grads[0][at], grads[1][:, :, *at[1:]] = found
+        return grads[0], grads[1]
     upstream, *inputs = arrays(grad, values, sequences, query)
     tasks, rest = _arguments(values, query, bilinear, gamma, epsilon, normalize, planes=2)
     outs = arrays(*grads)
     fine = threads.run(loops.backward, tasks, *inputs, *rest, upstream.ravel(), *outs)
     _check(fine, "deformable_attention_backward", values, sequences)
     return grads[0], grads[1]
+
+
+def _by_heads(
+    query: Tensor, sequences: Tensor, *tensors: Tensor
+) -> Iterator[tuple[tuple[slice, ...], list[Tensor], Tensor, Tensor]]:
+    """Splits half-precision inputs into as many heads as there are threads, and converts these to
+    single precision, so that little memory is needed for it.
+
+    Yields:
+        The index of the heads in tensors of shape ``(N, T, M, D)``, these ``tensors`` of the heads,
+        and their sequences and queries.
+    """
+    _, _, T, M, _ = query.shape
+    step = threads.count(M)
+    for t, m in itertools.product(range(T), range(0, M, step)):
+        at = (slice(None), slice(t, t + 1), slice(m, m + step))
+        parts = [convert(x[at], torch.float32) for x in tensors]
+        yield at, parts, sequences[at[1]], convert(query[:, :, *at[1:]], torch.float32)
 
 
 def out_shape(values: Tensor, query: Tensor) -> tuple[int, ...]:

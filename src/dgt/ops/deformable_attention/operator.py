@@ -7,12 +7,14 @@ the kernel is passed as numbers.
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from dgt.ops.checks import ANY, at_least, real
 from dgt.ops.define import define
 from dgt.ops.deformable_attention import cpu, reference
 from dgt.ops.deformable_attention.reference import POSITIVE, TAKES, Kernel
+from dgt.ops.half import in_single
 
 
 def deformable_attention(
@@ -53,13 +55,14 @@ def _plain_backward(
 
 def _fused(*inputs: Any) -> Tensor:
     values, _, query, bilinear, _, epsilon, _ = inputs
-    return (cpu.forward if cpu.fits(values, query, bilinear, epsilon) else _plain)(*inputs)
+    fits = cpu.fits(values, query, bilinear, epsilon)
+    return (cpu.forward if fits else in_single(_plain))(*inputs)
 
 
 def _fused_backward(*inputs: Any) -> tuple[Tensor, Tensor]:
     _, values, _, query, bilinear, _, epsilon, _ = inputs
     fits = cpu.fits(values, query, bilinear, epsilon)
-    return (cpu.backward if fits else _plain_backward)(*inputs)
+    return (cpu.backward if fits else in_single(_plain_backward))(*inputs)
 
 
 _takes = {
@@ -77,6 +80,8 @@ _forward = define(
     takes=_takes,
     positive=POSITIVE,
     devices={"cuda": "dgt.ops.deformable_attention.triton:forward"},
+    autocast=torch.bfloat16,
+    half=("fused",),
 )
 _backward = define(
     "deformable_attention_backward",
@@ -89,6 +94,7 @@ _backward = define(
     takes={"grad": real("Q T M D"), **_takes},
     positive=POSITIVE,
     devices={"cuda": "dgt.ops.deformable_attention.triton:backward"},
+    half=("fused",),
 )
 
 

@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dgt.ops.checks import codes, real
+from dgt.ops.checks import codes, real, statistics
 from dgt.ops.define import define
 from dgt.ops.distance_attention import cpu, reference
+from dgt.ops.half import statistics_type
 
 TAKES = {
     "query": real("M Q D"),
@@ -23,7 +24,8 @@ POSITIVE = "M N D"
 def _fake(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, distances: Tensor
 ) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(query), query.new_empty(*query.shape[:2], 1)
+    dtype = statistics_type(query)
+    return torch.empty_like(query), query.new_empty(*query.shape[:2], 1, dtype=dtype)
 
 
 attention = define(
@@ -33,13 +35,15 @@ attention = define(
     fake=_fake,
     takes=TAKES,
     positive=POSITIVE,
+    autocast=torch.bfloat16,
+    statistics=(1,),
 )
 attention_backward = define(
     "distance_attention_backward",
     reference.attention_backward,
     fused=cpu.attention_backward,
     fake=lambda grad, *inputs: [torch.empty_like(x) for x in inputs[:4]],
-    takes={"grad": real("M Q D"), **TAKES, "out": real("M Q D"), "log_sum": real("M Q 1")},
+    takes={"grad": real("M Q D"), **TAKES, "out": real("M Q D"), "log_sum": statistics("M Q 1")},
     positive=POSITIVE,
 )
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from dgt.ops.define import arrays
 from dgt.ops.dropout.reference import GROUP, dropped_rows, threshold_of
+from dgt.ops.half import statistics_type
 from dgt.ops.linear import weight_gradient
 from dgt.ops.memory import empty
 from dgt.system import threads
@@ -17,6 +18,7 @@ from dgt.system import threads
 def dropout(
     x: Tensor, seed: Tensor, p: float, relu: bool, plus: Tensor | None, start: int
 ) -> Tensor:
+    x = x.to(statistics_type(x))
     out = empty(x.shape, x.dtype)
     source, target = _flat(x, out)
     key, threshold = np.uint64(seed.item()), np.uint32(threshold_of(p))
@@ -37,16 +39,22 @@ def dropout_linear(
     x: Tensor, weight: Tensor, bias: Tensor, seed: Tensor, p: float, row: int
 ) -> Tensor:
     out = empty((x.size(0), weight.size(1)), x.dtype)
+    single = statistics_type(x)
+    weight, bias = weight.to(single), bias.to(single)
     for rows, dropped in dropped_rows(dropout, x, seed, p, row):
-        torch.addmm(bias, dropped, weight, out=out[rows])
+        if x.dtype == single:
+            torch.addmm(bias, dropped, weight, out=out[rows])
+        else:
+            out[rows] = torch.addmm(bias, dropped, weight)
     return out
 
 
 def dropout_linear_backward(grad: Tensor, x: Tensor, seed: Tensor, p: float, row: int) -> Tensor:
-    total = torch.zeros(x.size(1), grad.size(1), dtype=x.dtype)
+    single = statistics_type(x)
+    total = torch.zeros(x.size(1), grad.size(1), dtype=single)
     for rows, dropped in dropped_rows(dropout, x, seed, p, row):
-        total += weight_gradient(dropped, grad[rows])
-    return total
+        total += weight_gradient(dropped, grad[rows].to(single))
+    return total.to(x.dtype)
 
 
 def _flat(*tensors: Tensor) -> list[np.ndarray]:

@@ -5,6 +5,7 @@ The seed stays on the CPU, whichever device the other tensors are on.
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from dgt.ops.checks import ANY, Takes, number, real, seed
@@ -22,6 +23,7 @@ dropout = define(
     fused=cpu.dropout,
     fake=lambda x, seed, p, relu, plus, start: x.new_empty(x.shape),
     takes={"x": real("..."), **_seeded, "relu": ANY, "plus": real("..."), "start": _start},
+    autocast=torch.bfloat16,
 )
 relu_dropout_backward = define(
     "relu_dropout_backward",
@@ -59,6 +61,8 @@ dropout_linear = define(
     fused=cpu.dropout_linear,
     fake=lambda x, weight, bias, seed, p, row: x.new_empty(x.size(0), weight.size(1)),
     takes={"x": real("N F"), "weight": real("F C"), "bias": real("C"), **_seeded, "row": _row},
+    autocast=torch.bfloat16,
+    half=("plain", "fused"),
 )
 dropout_linear_backward = define(
     "dropout_linear_backward",
@@ -66,6 +70,7 @@ dropout_linear_backward = define(
     fused=cpu.dropout_linear_backward,
     fake=lambda grad, x, seed, p, row: x.new_empty(x.size(1), grad.size(1)),
     takes={"grad": real("N C"), "x": real("N F"), **_seeded, "row": _row},
+    half=("plain", "fused"),
 )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from dgt.ops.half import statistics_type
 from dgt.ops.linear import weight_gradient
 
 GROUP = 8192
@@ -42,10 +43,10 @@ def dropout_linear(
 
 
 def dropout_linear_backward(grad: Tensor, x: Tensor, seed: Tensor, p: float, row: int) -> Tensor:
-    total = x.new_zeros(x.size(1), grad.size(1))
+    total = x.new_zeros(x.size(1), grad.size(1), dtype=statistics_type(x))
     for rows, dropped in dropped_rows(dropout, x, seed, p, row):
         total += weight_gradient(dropped, grad[rows])
-    return total
+    return total.to(x.dtype)
 
 
 def dropped_rows(

@@ -30,6 +30,7 @@ aggregate = define(
     fake=lambda crow, col, weights, values: values.new_empty(crow.numel() - 1, *values.shape[1:]),
     takes={**_edges("N'"), "weights": real("E H"), "values": real("N' H C")},
     label="edges.aggregate",
+    autocast=torch.bfloat16,
 )
 aggregate_back = define(
     "edge_aggregate_back",
@@ -62,6 +63,7 @@ products = define(
     fake=lambda crow, col, queries, keys: queries.new_empty(col.numel(), queries.size(1)),
     takes={**_edges("N'"), "queries": real("N H C"), "keys": real("N' H C")},
     label="edges.products",
+    autocast=torch.bfloat16,
 )
 
 
@@ -87,6 +89,7 @@ additive = define(
     fake=lambda crow, col, targets, *_: targets.new_empty(col.numel(), targets.size(1)),
     takes={**_edges("N'"), **_added},
     label="edges.additive",
+    autocast=torch.bfloat16,
 )
 additive_backward = define(
     "edge_additive_backward",
@@ -113,6 +116,7 @@ directional = define(
     fake=lambda crow, col, places, kernels, near: kernels.new_empty(col.numel(), kernels.size(1)),
     takes={**_edges("N"), **_placed},
     label="edges.directional",
+    autocast=torch.float32,
 )
 directional_backward = define(
     "edge_directional_backward",
@@ -138,6 +142,7 @@ softmax = define(
     fake=lambda crow, scores: torch.empty_like(scores),
     takes={"crow": pointers("N+1", end="E"), "scores": real("E H")},
     label="edges.softmax",
+    autocast=torch.float32,
 )
 softmax_backward = define(
     "edge_softmax_backward",

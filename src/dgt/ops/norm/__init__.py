@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dgt.ops.checks import check, real
+from dgt.ops.half import HALF
 from dgt.ops.norm.operator import layer_norm
 from dgt.ops.norm.reference import EPS
 
@@ -44,13 +45,22 @@ class BatchNorm(nn.Module):
         mean, variance = self.mean, self.variance
         takes = {"x": (x, real("N C")), "mean": (mean, real("C"))}
         check("BatchNorm", **takes, variance=(variance, real("C")))
+        if self.training and x.dtype in HALF:
+            # Layer norm of the transpose keeps the statistics in single precision, and only the
+            # output for the backward pass.
+            out, scale = layer_norm(x.t())
+            self._update(x.detach().float().sum(0) / x.size(0), scale**-2 - EPS)
+            return out.t()
         if self.training:
             mean = x.sum(0) / x.size(0)
             variance = (x - mean).square().sum(0) / x.size(0)
-            with torch.no_grad():
-                self.mean.lerp_(mean, self.momentum)
-                self.variance.lerp_(variance, self.momentum)
-        return (x - mean) * torch.rsqrt(variance + EPS)
+            self._update(mean, variance)
+        return ((x - mean) * torch.rsqrt(variance + EPS)).to(x.dtype)
+
+    @torch.no_grad()
+    def _update(self, mean: Tensor, variance: Tensor) -> None:
+        self.mean.lerp_(mean, self.momentum)
+        self.variance.lerp_(variance, self.momentum)
 
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {

@@ -16,6 +16,7 @@ softmax_operator = define(
     fused=reference.softmax,
     fake=torch.empty_like,
     takes={"x": real("... C")},
+    autocast=torch.float32,
 )
 softmax_backward = define(
     "softmax_backward",

@@ -46,7 +46,7 @@ class SparseLinear(nn.Module):
         if x.layout == torch.sparse_csr:
             values = dropout(x.values(), self.dropout, self.training, start=before)
             out = csr_matmul(x.crow_indices(), x.col_indices(), values, self.weight)
-            return out if self.bias is None else out + self.bias
+            return out if self.bias is None else out + self.bias.to(out.dtype)
         dropped = self.training and self.dropout > 0
         if dropped and self.bias is not None and not x.requires_grad:
             row = before // max(1, x.size(1))

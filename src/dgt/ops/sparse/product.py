@@ -45,6 +45,7 @@ _csr_matmul = define(
     fused=cpu.csr_matmul,
     fake=lambda crow, col, values, weight: weight.new_empty(crow.numel() - 1, weight.size(1)),
     takes={**_parts, "weight": real("F C")},
+    autocast=torch.bfloat16,
 )
 _csr_matmul_backward = define(
     "csr_matmul_backward",
