@@ -8,8 +8,8 @@ PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-train: .venv/installed  ## install, then train on the built-in Cora graph
-	$(BIN)/dgt train cora --out runs/cora --overwrite
+train: .venv/installed-report  ## install, then train on the built-in Cora graph and write a report
+	$(BIN)/dgt train cora --out runs/cora --overwrite --report
 
 test: .venv/installed-test  ## lint, type check and test
 	$(BIN)/ruff check .
@@ -37,6 +37,10 @@ clean:  ## remove the environment and all build products
 
 .venv/installed: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) --editable .
+	touch $@
+
+.venv/installed-report: .venv/installed
+	$(PIP) --editable '.[report]'
 	touch $@
 
 .venv/installed-test: .venv/installed

@@ -26,7 +26,9 @@ FENCE = re.compile(
     r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<code>.*?)^```$", re.DOTALL | re.M
 )
 # Commands that run in about a second. The others are only parsed.
-QUICK = re.compile(r"dgt (info|predict|explain|train) my-|dgt reproduce .*--show|dgt \S+ --help")
+QUICK = re.compile(
+    r"dgt (info|predict|explain|report|train) my-|dgt reproduce .*--show|dgt \S+ --help"
+)
 LANGUAGES = {"python", "bash", "csv", "toml", "text"}
 
 
@@ -161,7 +163,16 @@ def test_inline_flags_exist(capsys: pytest.CaptureFixture[str]):
     inline = " ".join(re.findall(r"`([^`\n]+)`", FENCE.sub("", text)))
     flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", inline))
     shown = ""
-    for command in ("train", "prepare", "predict", "explain", "info", "reproduce", "tune"):
+    for command in (
+        "train",
+        "prepare",
+        "predict",
+        "explain",
+        "report",
+        "info",
+        "reproduce",
+        "tune",
+    ):
         assert main([command, "--help"]) == 0
         shown += capsys.readouterr().out
     assert {flag for flag in flags if flag not in shown} <= {"--help", "--max-restarts"}

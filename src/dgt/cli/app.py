@@ -14,6 +14,7 @@ from dgt.cli.explore import explore
 from dgt.cli.info import info
 from dgt.cli.predict import predict
 from dgt.cli.prepare import prepare
+from dgt.cli.report import report
 from dgt.cli.reproduce import reproduce
 from dgt.cli.settings import fill_in
 from dgt.cli.train import train
@@ -31,6 +32,7 @@ Examples:
     dgt predict my-run --out predictions.csv
     dgt explain my-run NODE --out keys.png
     dgt explore my-run                   (shows its attention in the browser)
+    dgt report my-run --out report.html
     dgt info my-graph
     dgt prepare my-graph --shard 0/4     (precomputes a part of a large graph)
     dgt tune my-graph --trials 100
@@ -51,7 +53,7 @@ app = App(
     default_parameter=Parameter(negative_iterable=(), consume_multiple=True),
 )
 app["--help"].group = app["--version"].group = "Other"
-for command in (train, prepare, predict, explain, explore, info, tune, reproduce):
+for command in (train, prepare, predict, explain, explore, report, info, tune, reproduce):
     app.command(command)
 
 

@@ -27,6 +27,7 @@ def train(
     preset: Flag = False,
     resume: Flag = False,
     overwrite: Flag = False,
+    report: Flag = False,
     modules: Modules = (),
     json_: Json = False,
     quiet: Quiet = False,
@@ -49,6 +50,7 @@ def train(
             --config take precedence.
         resume: Continue the run in --out with the settings it was started with.
         overwrite: Replace the run in --out.
+        report: Also write a report as report.html in --out, see dgt report --help.
     """
     chosen = settings.config()
     if resume and out is None:
@@ -56,6 +58,10 @@ def train(
     if resume and overwrite:
         raise InputError("--resume and --overwrite are mutually exclusive")
     use_threads(threads)
+    if report:
+        from dgt.report.page import require_packages
+
+        require_packages()
 
     from dgt.data import load
     from dgt.runs import files
@@ -93,11 +99,15 @@ def train(
         return
     if complete:
         print(f"{out}: the run is already complete", file=sys.stderr)
+    if report:
+        from dgt.report.page import write_report
+
+        write_report([out], out / files.REPORT)
     if json_:
         print_json(metrics)
         return
     show_metrics(metrics)
-    print(f"results in {out}")
+    print(f"results in {out}{f', report in {out / files.REPORT}' if report else ''}")
     first = out / "run-00" if runs > 1 else out
     following = ["dgt", "predict", str(first), "--out", "predictions.csv"]
     following += [f"--import={module}" for module in modules]

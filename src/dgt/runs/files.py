@@ -16,7 +16,8 @@ EPOCHS = "metrics.jsonl"
 MODEL = "model.safetensors"
 PREDICTIONS = "predictions.parquet"
 CHECKPOINT = "checkpoint.safetensors"
-FILES = (CONFIG, METRICS, CHECKPOINT, EPOCHS, MODEL, PREDICTIONS)
+REPORT = "report.html"
+FILES = (CONFIG, METRICS, CHECKPOINT, EPOCHS, MODEL, PREDICTIONS, REPORT)
 
 # The types in metrics.json, for one run and for several.
 KEYS: dict[str, Any] = {
