@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from triton.runtime.interpreter import interpreter_builder
 
-from dgt.ops.deformable_attention import reference
+from dgt.ops.deformable_attention import reference, triton_kernels
 from dgt.ops.deformable_attention import triton as fused
 from dgt.ops.deformable_attention.reference import Kernel
 from tests.ops.conftest import make_case
@@ -288,6 +288,35 @@ def test_no_large_tensor_is_created(deterministic):
         run(values, sequences, query, Kernel(), torch.ones_like(values))
     inputs = max(values.numel(), sequences.numel(), query.numel())
     assert 0 < largest.count <= inputs < N * L * D
+
+
+@pytest.mark.parametrize("kernel", [triton_kernels.forward, triton_kernels.backward])
+def test_trials_of_block_sizes_do_not_change_the_result(monkeypatch, kernel):
+    case = make_case(N=3, T=1, M=2, K=2, L=9, D=16, Q=2)
+    trials = []
+
+    def bench(call, quantiles):
+        call()
+        trials.append(1)
+        return [1.0 / len(trials)] * 3  # the last one is the fastest
+
+    monkeypatch.setattr(fused.TUNED[kernel], "_do_bench", bench)
+    monkeypatch.setattr(fused, "TUNED", {kernel: fused.TUNED[kernel]})
+    monkeypatch.setattr(fused, "TUNED_FROM", 1)
+    monkeypatch.setattr(fused, "_may_tune", lambda: True)
+    assert max(errors(case, Kernel())) <= 1e-12
+    assert len(trials) > 1
+
+
+def test_values_in_half_precision_with_queries_in_single_precision():
+    values, sequences, query = make_case(N=5, T=1, M=2, K=2, L=6, D=4, Q=2, dtype=torch.float32)
+    values = values.bfloat16()
+    upstream = torch.ones(2, 1, 2, 4, dtype=torch.bfloat16)
+    results = run(values, sequences, query, Kernel(), upstream)
+    assert [x.dtype for x in results] == [torch.bfloat16, torch.bfloat16, torch.float32]
+    wanted = expected(values, sequences, query, Kernel(), upstream)
+    for a, b, limit in zip(results, wanted, (2**-7, 2**-7, 1e-5), strict=True):
+        assert (a.float() - b).abs().max() <= limit * b.abs().max()
 
 
 def test_tuning_prefers_blocks_that_fit_the_registers():

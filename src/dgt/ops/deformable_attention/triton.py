@@ -111,17 +111,21 @@ def _rows(sequences: Tensor) -> Tensor:
     return sequences if sequences.stride()[1:] == (L, 1) else sequences.contiguous()
 
 
+def _may_tune() -> bool:
+    """Returns whether trials are possible, and another run may choose other block sizes and thus
+    another order of sums."""
+    return not (torch.are_deterministic_algorithms_enabled() or triton.knobs.runtime.interpret)
+
+
 def _launch(
     kernel: Any, grid: tuple[int, ...], shared: Sizes, inputs: tuple[Any, ...], **sizes: Any
 ) -> None:
-    """Runs a kernel on the device of its inputs. Tuning would choose other block sizes, and thus
-    another order of sums, in another run."""
+    """Runs a kernel on the device of its inputs."""
     if grid[0] == 0:
         return
     given = {**shared._asdict(), **sizes, "enable_fp_fusion": True}
-    fixed = torch.are_deterministic_algorithms_enabled() or triton.knobs.runtime.interpret
     with torch.cuda.device_of(inputs[0]):
-        if kernel in TUNED and grid[0] >= TUNED_FROM and not fixed:
+        if kernel in TUNED and grid[0] >= TUNED_FROM and _may_tune():
             TUNED[kernel][grid](*inputs, **given)
         else:
             kernel[grid](*inputs, **given, **default(shared, BLOCKS[kernel]).all_kwargs())

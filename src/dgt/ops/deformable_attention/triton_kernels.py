@@ -94,10 +94,10 @@ def forward(
 ) -> None:  # fmt: skip
     """Computes the output of one query, criterion and group of heads. ``stride`` is that of the
     criteria in ``sequences``."""
-    q, t = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    q, t = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     heads = tl.program_id(2) * HEADS + tl.arange(0, HEADS)
     keys, channels = tl.arange(0, KEYS), tl.arange(0, CHANNELS)
-    sequence = sequences + t * stride.to(tl.int64) + q * L
+    sequence = sequences + t * stride + q * L
     n = _length(sequence, L, SCAN)
     at = (q * 2 * T + t) * M * K + heads[:, None] * K + keys[None, :]
     inside = (heads[:, None] < M) & (keys[None, :] < K)
@@ -139,10 +139,10 @@ def backward(
     :func:`gather`, for which the positions and scaled attention of the keys are written to
     ``sampled``, of shape ``(Q, T, 2, M, K)``.
     """
-    q, t = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    q, t = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     heads = tl.program_id(2) * HEADS + tl.arange(0, HEADS)
     keys, channels = tl.arange(0, KEYS), tl.arange(0, CHANNELS)
-    sequence = sequences + t * stride.to(tl.int64) + q * L
+    sequence = sequences + t * stride + q * L
     n = _length(sequence, L, SCAN)
     at = (q * 2 * T + t) * M * K + heads[:, None] * K + keys[None, :]
     inside = (heads[:, None] < M) & (keys[None, :] < K)
