@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dgt.nn import DGT as DGT
     from dgt.nn import DGTLight as DGTLight
     from dgt.sequences import NodeSort as NodeSort
+    from dgt.sequences import current_sequences as current_sequences
 
 __version__ = version("deformable-graph-transformer")
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Katz",
     "NodeClassifier",
     "NodeSort",
+    "current_sequences",
     "load",
 ]
 
@@ -38,6 +40,7 @@ _HOME = {
     "Katz": "dgt.encodings",
     "NodeClassifier": "dgt.estimator",
     "NodeSort": "dgt.sequences",
+    "current_sequences": "dgt.sequences",
     "load": "dgt.data",
 }
 

@@ -3,13 +3,34 @@
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 1000  # characters of a message
+
 
 class InputError(ValueError):
     """An invalid file, setting or argument.
 
     The message is self-contained: it states the place (file, row, column or flag), the value found
     there and what was expected. The command line prints it and exits with code 2.
+
+    Args:
+        message: The message; shown in one line, see :func:`one_line`.
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+def one_line(message: str) -> str:
+    """Escapes line breaks and other characters that are not printable, and shortens a message.
+
+    Values of the user are part of messages, and may contain anything.
+    """
+    if len(message) > LONGEST:
+        message = f"{message[: LONGEST // 2]} ... {message[-LONGEST // 3 :]}"
+    if message.isprintable():
+        return message
+    shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
+    return "".join(shown)
 
 
 class RankError(Exception):

@@ -53,7 +53,7 @@ class NodeClassifier:
     facts_: Facts
 
     def __init__(self, config: Config | None = None, **settings: Any) -> None:
-        self.config = (config or Config()).replace(**settings)
+        self.config = Config.given(config, **settings)
 
     def __repr__(self) -> str:
         own, of_dgt = self.config.flat(), Config().flat()
@@ -211,7 +211,8 @@ class NodeClassifier:
             itself: Whether the attention of a node on itself counts. Otherwise, nodes that only
                 attend to themselves are left out.
         """
-        inside, nodes = self.inspect(data), mask.nonzero().squeeze(1)
+        inside = self.inspect(data)
+        nodes = labeled_nodes(inside.data, inside.data.y, mask).nonzero().squeeze(1)
         shares = same_label_share(inside.weights(nodes), nodes, inside.data.y, itself=itself)
         return float(shares.nanmean())
 

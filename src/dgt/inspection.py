@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -90,8 +91,8 @@ class Inspection:
 
     def explain(self, node: int | str, top: int = 20) -> Explanation:
         """See :meth:`dgt.NodeClassifier.explain`."""
-        if top < 1:
-            raise InputError(f"top: got {top}, expected at least 1")
+        if not isinstance(top, Integral) or isinstance(top, bool) or top < 1:
+            raise InputError(f"top: got {top!r}, expected an integer of at least 1")
         query = find_node(node, self.data, self.ids)
         weights = self.weights(torch.tensor([query]))
         return explain(weights[0], query, top, self.data, self.ids, self.predicted_names)

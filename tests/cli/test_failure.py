@@ -54,7 +54,7 @@ def one_line(capsys) -> str:
         (OSError(28, "No space left on device"), 1, "error: [Errno 28] No space left on device\n"),
         (PermissionError(), 1, "error: PermissionError\n"),
         (RankError("rank 1 has ended"), 1, "error: rank 1 has ended\n"),
-        (InputError("two\nlines"), 2, "error: two lines\n"),
+        (InputError("two\nlines"), 2, "error: two\\nlines\n"),
     ],
 )
 def test_known_failures(monkeypatch, capsys, tmp_path, error, code, message):

@@ -15,7 +15,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 
 from dgt.data import files
-from dgt.data.files.tensors import FLOATS, INTEGERS, plain
+from dgt.data.tensors import FLOATS, INTEGERS, plain
 from dgt.errors import InputError, MemoryNeeded
 
 X = [[0.0, 1.0], [2.0, 0.0], [0.0, 3.0], [4.0, 0.0]]

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from cyclopts import CycloptsError
 
 from dgt import __version__
-from dgt.errors import InputError, RankError
+from dgt.errors import InputError, RankError, one_line
 from dgt.system import machine, plugins
 
 INPUT, SYSTEM, BUG = 2, 1, 70
@@ -35,7 +35,7 @@ def report(error: Exception) -> int:
     if os.environ.get(DEBUG):
         traceback.print_exception(error)
     message, code = describe(error)
-    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
+    print(f"error: {one_line(message)}", file=sys.stderr)
     return code
 
 
@@ -47,11 +47,12 @@ def describe(error: Exception) -> tuple[str, int]:
         return str(error), INPUT
     if (message := machine.out_of_memory(error)) is not None:
         return message, SYSTEM
-    cause = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = " ".join(str(error).split())
+    cause = f"{type(error).__name__}: {text}" if text else type(error).__name__
     if (place := plugins.place(error)) is not None:
         return f"{place} failed: {cause}; traceback: {_save(error)}", INPUT
     if isinstance(error, RankError | OSError):
-        return str(error) or cause, SYSTEM
+        return text or cause, SYSTEM
     return (
         f"unexpected {cause}; this is a bug in dgt, please report it with this file, which "
         f"contains the traceback, the versions and the command: {_save(error)}"

@@ -4,6 +4,7 @@ Flags take precedence over ``--config``, which takes precedence over ``--preset`
 precedence over the defaults of the model. A resumed run starts from its own ``config.toml``.
 """
 
+import os
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from dgt.errors import InputError
 from dgt.system import machine, plugins
 
 DEFAULTS = Config()
+NAME_BYTES = 255  # the limit of common file systems
 RUN_KEYS = ("graph", "runs")  # keys of a run's config.toml that are not settings
 
 _explicit: ContextVar[tuple[str, ...]] = ContextVar("explicit", default=())
@@ -73,6 +75,10 @@ def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) 
     given = {argument.name: argument.tokens for argument in arguments}
     for token in given.get("--import", []):
         plugins.load(token.value)
+    for argument in arguments:
+        _require_integers(argument)
+        if argument.name == "GRAPH" or Path in (argument.hint, *get_args(argument.hint)):
+            _require_path(argument)
     for token in given.get("--config", []):
         _fill_in_file(arguments, read_toml(Path(token.value)), token.value)
     preset = any(token.implicit_value is True for token in given.get("--preset", []))
@@ -83,8 +89,6 @@ def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) 
         path = Path(given["--out"][0].value) / "config.toml"
         if path.is_file():
             _fill_in_file(arguments, read_toml(path), str(path))
-    for argument in arguments:
-        _require_integers(argument)
     names = (a.name.removeprefix("--").replace("-", "_") for a in arguments if a.tokens)
     _explicit.set(tuple(name for name in names if name in TABLES))
     if "--model" in given:
@@ -102,6 +106,17 @@ def _require_integers(argument: Argument) -> None:
     for token in argument.tokens:
         if "." in token.value:
             raise InputError(f"{argument.name}: expected an integer, got {token.value!r}")
+
+
+def _require_path(argument: Argument) -> None:
+    """Raises an error if a value cannot be a path."""
+    for token in argument.tokens:
+        parts = token.value.split("/")
+        if token.value == "" or any(len(os.fsencode(part)) > NAME_BYTES for part in parts):
+            wanted = f"a path, with names of at most {NAME_BYTES} bytes"
+            raise InputError(f"{argument.name}: got {token.value!r}, expected {wanted}")
+        if "\0" in token.value:
+            raise InputError(f"{argument.name}: got {token.value!r}, expected no zero byte")
 
 
 def with_file(config: Config, path: Path, fixed: tuple[str, ...]) -> Config:

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any, Literal, get_args, get_origin
 
 from dgt.config.documents import shown
@@ -33,6 +34,19 @@ def within(
             require(name, value, met, f"{words} {low} and at most {high}")
 
 
+def require_count(name: str, value: Any, least: int = 1) -> None:
+    """Raises an error unless a value is an integer of at least ``least``, below 2**31."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    require(name, value, whole and least <= value < 2**31, f"an integer of at least {least}")
+
+
+def check_types(settings: Any) -> None:
+    """Raises an error unless every setting of a dataclass has the type of its field."""
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        object.__setattr__(settings, field.name, typed(field, value, field.name))
+
+
 def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
     """Checks a value against the type of a field and converts it.
 
@@ -48,7 +62,7 @@ def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
     choices: Any = field.metadata.get("choices")
     options = get_args(kind) or (kind,)
     if get_origin(kind) is Literal:
-        if value not in options:
+        if not isinstance(value, str) or value not in options:
             raise InputError(f"{place}: {value!r} is not one of {', '.join(options)}")
         return value
     if value is None and type(None) in options:
@@ -57,6 +71,8 @@ def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
     if get_origin(wanted) is tuple:
         if not isinstance(value, list | tuple):
             raise InputError(f"{place}: expected a list of names, got {value!r}")
+        if not value:
+            raise InputError(f"{place}: got {value!r}, expected at least one {choices.kind}")
         for each in value:
             choices.check(each, place)
         return tuple(value)
@@ -64,10 +80,10 @@ def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
         choices.check(value, place)
         return value
     # In Python, True is an int. In settings, it is not a number.
-    accepted = (int, float) if wanted is float else wanted
+    accepted = {float: Real, int: Integral}.get(wanted, wanted)
     if not isinstance(value, accepted) or (isinstance(value, bool) and wanted is not bool):
         raise InputError(f"{place}: expected {wanted.__name__}, got {value!r}")
     try:
         return wanted(value)
     except OverflowError:
-        raise InputError(f"{place}: {shown(value)} is too large") from None
+        raise InputError(f"{place}: got {shown(value)}, expected a smaller number") from None

@@ -92,7 +92,7 @@ class Choices(MutableMapping[str, Record], Generic[Record]):
         if isinstance(choice, str):
             return choice
         for name, entry in self._entries.items():
-            if entry is choice:
+            if entry == choice:  # a bound method is a new object each time
                 return name
         return getattr(choice, "__name__", type(choice).__name__)
 
@@ -109,7 +109,7 @@ class Choices(MutableMapping[str, Record], Generic[Record]):
         elif not callable(choice) or self._wrap is None:
             wanted = "a name" if self._wrap is None else "a name or a function"
             raise InputError(f"{place}: expected {wanted}, got {choice!r}")
-        elif (name := self.name(choice)) in self and self._entries[name] is not choice:
+        elif (name := self.name(choice)) in self and self._entries[name] != choice:
             # Files only store the name of a function.
             raise InputError(
                 f"{place}: the function {name!r} has the name of another {self.kind}; rename it"

@@ -99,6 +99,17 @@ class Config:
         return cls(**made)
 
     @classmethod
+    def given(cls, config: "Config | None", **settings: Any) -> "Config":
+        """Checks a user's settings: an object, or None for the defaults, and settings by name."""
+        if config is not None and not isinstance(config, Config):
+            kind = config.__name__ if isinstance(config, type) else type(config).__name__
+            raise InputError(
+                f"config: got {kind}, expected a Config; pass single settings by name, "
+                "such as lr=0.005"
+            )
+        return (config or cls()).replace(**settings)
+
+    @classmethod
     def of(cls, model: str) -> "Config":
         """Returns the defaults of a model."""
         return cls.from_dict({"model": {"model": model}})

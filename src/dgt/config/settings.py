@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from dgt.config.checks import require, within
+from dgt.config.checks import check_types, require, within
 from dgt.config.choices import CRITERIA, ENCODINGS, METRICS, MODELS, Choices
 from dgt.errors import InputError
 
@@ -53,15 +53,15 @@ class SequenceConfig:
     Unset: 0.00032 / length."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         within(self, {"length": (1, 100_000)})
         require("ppr_alpha", self.ppr_alpha, 0 < self.ppr_alpha < 1, "between 0 and 1")
         within(self, {"ppr_tolerance": (0, 1)}, above=True)
-        if isinstance(self.criteria, list):
-            object.__setattr__(self, "criteria", tuple(self.criteria))
-        if self.criteria is not None:
-            require("criteria", self.criteria, len(self.criteria) > 0, "at least one criterion")
-            for criterion in self.criteria:
-                CRITERIA.check(criterion, "criteria")
+        own = [criterion for criterion in self.criteria or () if not isinstance(criterion, str)]
+        for number, criterion in enumerate(own):
+            name = CRITERIA.name(criterion)
+            if any(name == CRITERIA.name(each) and criterion != each for each in own[:number]):
+                raise InputError(f"criteria: two functions are named {name!r}; rename one of them")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +93,7 @@ class EncodingConfig:
     """In-out parameter q of the walks of node2vec; above 1, they stay near their start."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         ENCODINGS.check(self.encoding, "encoding")
         within(
             self,
@@ -165,6 +166,7 @@ class ModelConfig:
     half the memory; weights, sums and logits stay in single precision."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         MODELS.check(self.model, "model")
         within(
             self,
@@ -257,6 +259,7 @@ class TrainConfig:
     """Number of the published split, or seed of the random one. Unset: the seed."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         within(self, {"lr": (0, 1000)}, above=True)
         within(
             self,

@@ -7,6 +7,7 @@ matrices. Node sequences and positional encodings are computed elsewhere, in :mo
 and :mod:`dgt.encodings`.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -34,13 +35,16 @@ def load(graph: str, splits: str = "auto") -> Data:
             nodes the published splits refer to. Otherwise it is the built-in graph, which needs no
             network and has no splits.
     """
+    if not isinstance(graph, str | os.PathLike) or graph == "":
+        raise InputError(f"graph: got {graph!r}, expected a name or a path")
+    graph = os.fspath(graph)
     if graph == "cora" and splits != "published":
         data = files.read_npz(_BUILT_IN)
     elif graph in NAMES:
         data = read_benchmark(graph)
     elif graph.startswith(PREFIX):
         data = synthetic(parse(graph))
-    elif Path(graph).exists():
+    elif _exists(graph):
         return files.read(graph)
     else:
         raise InputError(f"{graph}: no such file, folder or benchmark; {nearest(graph, NAMES)}")
@@ -48,6 +52,13 @@ def load(graph: str, splits: str = "auto") -> Data:
     if graph in NAMES:
         data.metric = BENCHMARKS[graph].metric
     return data
+
+
+def _exists(graph: str) -> bool:
+    try:
+        return Path(graph).exists()
+    except (OSError, ValueError):  # too long, or with a zero byte
+        return False
 
 
 def is_name(graph: str) -> bool:

@@ -9,10 +9,19 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt.data.tensors import plain
 from dgt.errors import InputError
 
 # Up to this fraction of nonzero values, products with a sparse matrix are faster.
 SPARSE_DENSITY = 0.1
+
+
+def require_graph(data: object) -> None:
+    """Raises an error unless ``data`` is a PyG ``Data`` with edges."""
+    if not isinstance(data, Data):
+        raise InputError(f"data: got {type(data).__name__}, expected a PyG Data")
+    if data.edge_index is None:
+        raise InputError("edge_index is missing")
 
 
 def adjacency(edge_index: Tensor, num_nodes: int) -> scipy.sparse.csr_array:
@@ -20,9 +29,12 @@ def adjacency(edge_index: Tensor, num_nodes: int) -> scipy.sparse.csr_array:
 
     Column indices are sorted.
     """
+    edge_index = plain(edge_index, "edge_index")
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise InputError(f"edge_index: got shape {tuple(edge_index.shape)}, expected (2, E)")
-    source, target = edge_index.cpu().numpy()
+    if edge_index.dtype != torch.int64:
+        raise InputError(f"edge_index: got values of type {edge_index.dtype}, expected integers")
+    source, target = edge_index.numpy()
     if source.size:
         low, high = min(source.min(), target.min()), max(source.max(), target.max())
         if low < 0 or high >= num_nodes:
@@ -45,6 +57,8 @@ def features(data: Data) -> np.ndarray | scipy.sparse.csr_array:
     x = data.x
     if x is None:
         return np.zeros((data.num_nodes, 0), dtype=np.float32)
+    if not isinstance(x, Tensor) or x.is_nested or x.layout == torch.strided:
+        x = plain(x, "x")
     if x.dim() != 2 or x.size(0) != data.num_nodes:
         raise InputError(f"x: got shape {tuple(x.shape)}, expected ({data.num_nodes}, F)")
     x = x.detach().cpu()

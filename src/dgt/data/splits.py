@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt.data.tensors import plain
 from dgt.errors import InputError
 
 PARTS = ("train", "val", "test")
@@ -26,12 +27,14 @@ def labeled_nodes(data: Data, y: Tensor, mask: str | Tensor) -> Tensor:
         if mask not in (*PARTS, "all"):
             raise InputError(f"mask: got {mask!r}, expected {', '.join(PARTS)} or all")
         chosen = labeled if mask == "all" else data[f"{mask}_mask"]
-    elif isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == y.shape:
-        chosen = mask.cpu()
+    elif not isinstance(mask, Tensor):
+        kind = type(mask).__name__
+        raise InputError(f"mask: got {kind}, expected a boolean tensor ({len(y)},)")
     else:
-        shape = tuple(mask.shape) if isinstance(mask, Tensor) else ""
-        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise InputError(f"mask: got {kind} {shape}, expected a boolean tensor ({len(y)},)")
+        chosen = plain(mask, "mask")
+        if chosen.dtype != torch.bool or chosen.shape != y.shape:
+            kind = f"{mask.dtype} {tuple(mask.shape)}"
+            raise InputError(f"mask: got {kind}, expected a boolean tensor ({len(y)},)")
     chosen = chosen & labeled
     if not bool(chosen.any()):
         raise InputError(f"{data.name}: mask: contains no labeled node")

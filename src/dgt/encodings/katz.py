@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from dgt.config import EncodingConfig
-from dgt.data.matrices import adjacency, scaled_rows, to_torch
+from dgt.data.matrices import adjacency, require_graph, scaled_rows, to_torch
 from dgt.encodings.encoding import Encoding
 from dgt.errors import InputError
 from dgt.storage import segments
@@ -185,12 +185,19 @@ class Katz(BaseTransform):
         scaling: str = EncodingConfig.katz_scaling,
         anchors: int | None = EncodingConfig.anchors,
     ) -> None:
+        EncodingConfig(
+            katz_order=order,
+            katz_beta=beta,
+            katz_scaling=scaling,  # type: ignore[arg-type]
+            anchors=anchors,
+        )
         self.order = order
         self.beta = beta
         self.scaling = scaling
         self.anchors = anchors
 
     def forward(self, data: Data) -> Data:
+        require_graph(data)
         data.anchors = choose_anchors(data.edge_index, data.num_nodes, self.anchors)
         data.katz = katz(
             data.edge_index,

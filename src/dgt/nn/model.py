@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from dgt.config import ModelConfig
+from dgt.config.checks import require_count
 from dgt.nn import rows
 from dgt.nn.attention import DeformableGraphAttention
 from dgt.nn.positional import KatzEncoding
@@ -137,6 +138,24 @@ class DGT(nn.Module):
         encoding_dropout: float = ModelConfig.encoding_dropout,
     ) -> None:
         super().__init__()
+        counts = {"in_channels": in_channels, "out_channels": out_channels, "criteria": criteria}
+        for name, count in counts.items():
+            require_count(name, count)
+        require_count("encoding_channels", encoding_channels, least=0)
+        ModelConfig(
+            hidden_channels=hidden_channels,
+            blocks=blocks,
+            heads=heads,
+            keys=keys,
+            norm=norm,  # type: ignore[arg-type]
+            mlp_ratio=mlp_ratio,
+            dropout=dropout,
+            node_dropout=node_dropout,
+            value_dropout=value_dropout,
+            feature_layers=feature_layers,
+            input_dropout=input_dropout,
+            encoding_dropout=encoding_dropout,
+        )
         self.features = nn.Sequential(
             SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
         )

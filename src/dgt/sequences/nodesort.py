@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from dgt.config import CRITERIA, DEFAULT_CRITERIA, CriterionChoice, SequenceConfig
+from dgt.data.matrices import require_graph
 from dgt.errors import InputError
 from dgt.sequences.make import make_sequences
 
@@ -55,6 +56,7 @@ def node_sequences(
     transform = NodeSort(
         criteria, length, ppr_alpha, ppr_tolerance, spacing, progress=progress, cache=cache
     )
+    require_graph(data)
     return make_sequences(data, transform.criteria, transform.settings, progress, cache)
 
 
@@ -133,8 +135,8 @@ class NodeSort(BaseTransform):
     ) -> None:
         if isinstance(criteria, str) or callable(criteria):
             criteria = (criteria,)
-        if spacing not in ("rank", "score"):
-            raise InputError(f"spacing: got {spacing!r}, expected rank or score")
+        if not isinstance(criteria, Sequence):
+            raise InputError(f"criteria: got {criteria!r}, expected names or functions")
         self.criteria = tuple(criteria)
         self.settings = SequenceConfig(
             criteria=self.criteria,
@@ -147,6 +149,7 @@ class NodeSort(BaseTransform):
         self.cache = cache
 
     def forward(self, data: Data) -> Data:
+        require_graph(data)
         data.sequences = make_sequences(
             data, self.criteria, self.settings, self.progress, self.cache
         )

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.data.files.normalization import node_count, normalize
-from dgt.data.files.tensors import plain
 from dgt.data.splits import PARTS
+from dgt.data.tensors import plain
 from dgt.errors import InputError, nearest
 from dgt.system import machine
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import METRICS
-from dgt.data.files.tensors import plain
 from dgt.data.splits import PARTS
+from dgt.data.tensors import plain
 from dgt.errors import InputError
 from dgt.system import machine
 
