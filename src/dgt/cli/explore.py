@@ -1,6 +1,7 @@
 """``dgt explore``."""
 
-import sys
+import threading
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,8 @@ from cyclopts import Parameter
 
 from dgt.cli.options import Modules, Threads, use_threads
 from dgt.errors import InputError
+
+MOST_RUNS = 8
 
 
 def _port(_: object, value: int) -> None:
@@ -17,7 +20,6 @@ def _port(_: object, value: int) -> None:
 
 Port = Annotated[int, Parameter(validator=_port)]
 Browser = Annotated[bool, Parameter(negative="--no-browser", show_default=False)]
-MOST_RUNS = 8
 
 
 def explore(
@@ -30,18 +32,21 @@ def explore(
 ) -> None:
     """Explore the attention of a trained model in the browser.
 
-    Serves a page at this machine only, until Ctrl-C. Requires the extra explore: pip install
+    Serves a page for this machine only, until Ctrl-C. Needs the extra explore: pip install
     'deformable-graph-transformer[explore]'.
 
     Args:
         runs: Folders created by dgt train. Several runs can be compared with each other.
-        graph: Name or path of the graph. Default: the one that the run was trained on.
+        graph: Name or path of the graph. Default: the one that each run was trained on.
         port: Port of this machine; 0 for any free one.
         browser: Open the page in the browser.
     """
     if not 1 <= len(runs) <= MOST_RUNS:
         raise InputError(f"got {len(runs)} runs, expected 1 to {MOST_RUNS} folders of dgt train")
-    use_threads(threads)
+    # A mistake is reported before the browser opens and before torch is loaded.
+    for run in runs:
+        if not (run / "model.safetensors").is_file():
+            raise InputError(f"{run}: not the folder of a finished run: has no model.safetensors")
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
@@ -50,21 +55,19 @@ def explore(
             "dgt explore needs packages that are not installed; run: "
             "pip install 'deformable-graph-transformer[explore]'"
         ) from None
+    from dgt.explore.listener import address, listen
 
-    from dgt.explore.server import bind, serve
-    from dgt.explore.session import Session
+    with listen(port) as listener:
+        print(f"{address(listener)}  (Ctrl-C to stop)", flush=True)
+        if browser:  # it starts while the run is loaded, and waits for the answer
+            threading.Thread(target=webbrowser.open, args=[address(listener)], daemon=True).start()
+        use_threads(threads)
 
-    with bind(port) as listener:
-        sessions = [Session(run, graph) for run in runs]
+        from dgt.explore.server import make_server
+        from dgt.explore.session import Session
 
-        def ready(address: str) -> None:
-            print(f"{address}  (Ctrl-C to stop)", flush=True)
-            if browser:
-                import webbrowser
-
-                webbrowser.open(address)
-
+        server = make_server([Session(run, graph) for run in runs], listener)
         try:
-            serve(sessions, listener, ready)
+            server.run(sockets=[listener])
         except KeyboardInterrupt:
-            print(file=sys.stderr)
+            return  # the usual way to end it
