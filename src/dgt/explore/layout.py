@@ -6,12 +6,14 @@ from collections.abc import Sequence
 import numpy as np
 
 STEPS = 80
+# Share of the radius for the nodes that the forces move, if others lie on a circle around them.
+INNER = 0.8
 
 
 def spring_layout(near: int, count: int, edges: Sequence[tuple[int, int]]) -> np.ndarray:
     """Places nodes in the plane: linked nodes attract each other, and all nodes repel each other.
 
-    Node 0 stays in the middle. The result is the same in every call.
+    The result is the same in every call.
 
     Args:
         near: Number of nodes that the forces move. The others are placed on a circle around them.
@@ -23,7 +25,7 @@ def spring_layout(near: int, count: int, edges: Sequence[tuple[int, int]]) -> np
     """
     places = _spiral(near)
     pairs = np.array([e for e in edges if max(e) < near], dtype=np.int64).reshape(-1, 2)
-    ideal = 1.6 / np.sqrt(max(near, 1))
+    ideal = 1.8 / np.sqrt(max(near, 1))
     for step in range(STEPS):
         apart = places[:, None] - places[None]  # (near, near, 2)
         square = (apart**2).sum(-1) + 1e-6
@@ -32,13 +34,23 @@ def spring_layout(near: int, count: int, edges: Sequence[tuple[int, int]]) -> np
         pull = along * (np.sqrt((along**2).sum(-1)) / ideal)[:, None]
         np.add.at(force, pairs[:, 0], -pull)
         np.add.at(force, pairs[:, 1], pull)
-        force -= 0.4 * places  # keeps separate parts together
+        force -= 0.2 * places  # keeps separate parts together
         size = np.sqrt((force**2).sum(-1, keepdims=True)) + 1e-9
-        places = places + force / size * np.minimum(size, 0.15 * (1 - step / STEPS) + 0.002)
-        places -= places[:1]
-    largest = np.abs(places).max(initial=1e-9)
-    inner = places / largest * (0.62 if count > near else 1.0)
+        places = places + force / size * np.minimum(size, 0.2 * (1 - step / STEPS) + 0.002)
+    inner = _fill_disc(places) * (INNER if count > near else 1.0)
     return np.concatenate([inner, _ring(count - near)]).clip(-1, 1)
+
+
+def _fill_disc(places: np.ndarray) -> np.ndarray:
+    """Moves points into the unit disc, and those in a crowded middle apart."""
+    if len(places) < 2:
+        return np.zeros_like(places)
+    centered = places - (places.max(0) + places.min(0)) / 2
+    radius = np.sqrt((centered**2).sum(1))
+    # Half way to a uniform density: the share of points within a radius grows with its square.
+    uniform = np.sqrt((np.argsort(np.argsort(radius)) + 0.5) / len(radius))
+    wanted = (radius / max(radius.max(), 1e-9) + uniform) / 2
+    return centered * (wanted / np.maximum(radius, 1e-9))[:, None]
 
 
 def _spiral(count: int) -> np.ndarray:

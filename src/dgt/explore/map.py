@@ -9,6 +9,7 @@ from dgt.explore.session import Session
 
 MOST_POINTS = 20_000
 SEED = 0
+INSIDE = 0.995  # share of the nodes that the map shows without zooming out
 
 
 class Map:
@@ -28,7 +29,7 @@ class Map:
             self.sample = np.sort(chosen)
 
     def points(self) -> dict[str, Any]:
-        """Returns the nodes of the sample with their coordinates from -1 to 1, label, prediction
+        """Returns the nodes of the sample with their coordinates, label, prediction
         and the probability of the prediction."""
         s, session = self.sample, self.session
         return {
@@ -51,7 +52,8 @@ def principal_components(z: torch.Tensor) -> tuple[np.ndarray, list[float]]:
     """Projects rows onto their first two principal components.
 
     Returns:
-        Coordinates, scaled to -1 to 1, float32 ``(N, 2)``, and the share of the variance that each
+        Coordinates, float32 ``(N, 2)``, scaled such that all but a few outliers lie between -1 and
+        1, and the share of the variance that each
         component explains. Signs are chosen such that the largest entry of a component is positive.
     """
     z = z.float()
@@ -64,4 +66,5 @@ def principal_components(z: torch.Tensor) -> tuple[np.ndarray, list[float]]:
     if places.shape[1] < 2:  # a single column
         places = np.concatenate([places, np.zeros_like(places)], axis=1)
     shares = (values.flip(0)[:2].clamp(min=0) / values.clamp(min=0).sum().clamp(min=1e-30)).tolist()
-    return places / max(float(np.abs(places).max(initial=0.0)), 1e-12), shares
+    largest = np.quantile(np.abs(places).max(axis=1), INSIDE)
+    return places / max(float(largest), 1e-12), shares

@@ -2,10 +2,18 @@
 
 import { byId } from "./dom.js";
 
-export function say(text, isError = false) {
+// An error stays until the part of the page that reported it works again.
+let owner = "";
+
+export function say(text, isError = false, from = "") {
   const status = byId("status");
   status.textContent = text;
   status.classList.toggle("error", isError);
+  owner = from;
+}
+
+export function clearError(from) {
+  if (owner === from && byId("status").classList.contains("error")) say("");
 }
 
 async function answer(response) {

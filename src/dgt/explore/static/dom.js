@@ -35,7 +35,11 @@ export const percent = (share) => {
   return `${value.toFixed(1)}%`;
 };
 export const number = (value) => (Number.isInteger(value) ? value.toLocaleString("en-US") : Number(value.toPrecision(4)).toString());
-export const trimmed = (text, most = 40) => (text.length <= most ? text : `${text.slice(0, most - 1)}…`);
+// By characters, so that none is cut in half.
+export function trimmed(text, most = 40) {
+  const characters = Array.from(text);
+  return characters.length <= most ? text : `${characters.slice(0, most - 1).join("")}…`;
+}
 
 // Isolates the direction of an id, so that right-to-left text does not reorder what follows.
-export const name = (text, most = 40) => el("bdi", { title: text.length > most ? text : null }, trimmed(text, most) || "(empty)");
+export const name = (text, most = 40) => el("bdi", { title: trimmed(text, most) === text ? null : text }, trimmed(text, most) || "(empty)");

@@ -1,6 +1,6 @@
 // Finds nodes by id, label, prediction, mistake, uncertainty or attribute.
 
-import { get, say } from "./api.js";
+import { clearError, get, say } from "./api.js";
 import { classColor } from "./colors.js";
 import { byId, el, name, number, percent, replace } from "./dom.js";
 import { change, state } from "./state.js";
@@ -62,10 +62,10 @@ export async function find(run, start = 0) {
     const answer = await get("search", { run: state.run, start, ...asked });
     if (mine !== latest) return;
     found = start ? { ...answer, found: [...found.found, ...answer.found] } : answer;
-    if (byId("status").classList.contains("error")) say("");
+    clearError("find");
     draw(run);
   } catch (error) {
-    if (mine === latest) say(error.message, true);
+    if (mine === latest) say(error.message, true, "find");
   }
 }
 
@@ -80,8 +80,8 @@ function draw(run) {
         type: "button", class: "result", "data-node": node.node, "aria-current": node.node === state.node ? "true" : null,
         onclick: () => change({ node: node.node, edits: [] }),
       },
-      dot, name(node.id, 24), el("span", { class: "muted" }, name(run.classes[node.prediction], 20), ` ${percent(node.probability)}`),
-      wrong && el("span", { class: "wrong" }, "mistake")));
+      dot, name(node.id, 20), el("span", { class: "muted" }, name(run.classes[node.prediction], 18), ` ${percent(node.probability)}`),
+      wrong && el("span", { class: "wrong", role: "img", "aria-label": "mistake", title: "mistake" }, "✗")));
     })),
     found.found.length < found.total && el("button", { type: "button", class: "small", onclick: () => find(run, found.found.length) }, "Show more"));
 }

@@ -12,8 +12,9 @@ const place = (value) => EDGE + ((value + 1) / 2) * (SIZE - 2 * EDGE);
 export function drawLinks(around, options) {
   const { on } = options;
   const at = new Map(around.nodes.map((each) => [each.node, { ...each, px: place(each.x), py: place(-each.y) }]));
-  const weight = new Map(around.links.map((link) => [link.node, link.weight]));
-  const most = Math.max(1e-9, ...around.links.filter((link) => link.node !== options.node).map((link) => link.weight));
+  const shown = options.attended.filter((link) => at.has(link.node));
+  const weight = new Map(shown.map((link) => [link.node, link.weight]));
+  const most = Math.max(1e-9, ...shown.filter((link) => link.node !== options.node).map((link) => link.weight));
   const edges = around.edges.map(([a, b]) => {
     const [from, to] = [at.get(a), at.get(b)];
     const key = edgeKey(a, b);
@@ -25,7 +26,7 @@ export function drawLinks(around, options) {
     }, svg("line", { ...ends, class: "edge-line" }), svg("line", { ...ends, class: "edge-hit" }));
   });
   const base = at.get(options.node);
-  const links = around.links.filter((link) => link.node !== options.node && at.has(link.node)).map((link) => {
+  const links = shown.filter((link) => link.node !== options.node).map((link) => {
     const to = at.get(link.node);
     // A curve beside the straight line of a possible edge.
     const [dx, dy] = [to.px - base.px, to.py - base.py];
@@ -35,12 +36,12 @@ export function drawLinks(around, options) {
       "stroke-width": 0.8 + 5 * (link.weight / most), "stroke-opacity": 0.2 + 0.55 * (link.weight / most),
     });
   });
-  const loudest = new Set(around.links.slice(0, 8).map((link) => link.node));
+  const labels = [];
   const nodes = around.nodes.map((each) => {
     const { px, py } = at.get(each.node);
     const own = weight.get(each.node) ?? 0;
     const isBase = each.node === options.node;
-    const radius = isBase ? 10 : 4.5 + 7 * Math.sqrt(Math.min(1, own / most));
+    const radius = isBase ? 10 : 4 + 5 * Math.sqrt(Math.min(1, own / most));
     const hidden = options.hiddenNodes.has(each.node);
     const distance = each.hops === null ? "not connected" : `${each.hops} hops`;
     return svg("g", {
@@ -50,12 +51,21 @@ export function drawLinks(around, options) {
       onkeydown: (event) => walk(event, () => on.open(each.node)),
     },
     svg("circle", { cx: px, cy: py, r: radius, fill: classColor(options.color === "label" ? each.label : each.prediction), class: "dot-node" }),
-    (isBase || loudest.has(each.node)) && svg("text", { x: px, y: py - radius - 4, class: "vertex-label" }, `${trimmed(each.id, 14)}${own > 0 ? ` ${percent(own)}` : ""}`));
+    );
   });
+  // The heaviest nodes first; a label that would cover another one is left out.
+  for (const each of [{ node: options.node }, ...shown.slice(0, 20)]) {
+    const { px, py, id } = at.get(each.node);
+    const text = `${trimmed(id, 14)}${weight.has(each.node) ? ` ${percent(weight.get(each.node))}` : ""}`;
+    const y = py - (each.node === options.node ? 15 : 12);
+    const box = { left: px - 3.2 * text.length, right: px + 3.2 * text.length, top: y - 11, bottom: y + 3 };
+    const free = labels.every((other) => box.right < other.box.left || box.left > other.box.right || box.bottom < other.box.top || box.top > other.box.bottom);
+    if (free && box.left > 0 && box.right < SIZE) labels.push({ box, mark: svg("text", { x: px, y, class: "vertex-label" }, text) });
+  }
   return svg("svg", {
     viewBox: `0 0 ${SIZE} ${SIZE}`, class: "links", role: "group", "aria-label": "Neighborhood of the node, with its attention as curved links",
   }, around.nodes.some((each) => !each.near) && svg("circle", { cx: SIZE / 2, cy: SIZE / 2, r: 0.97 * (SIZE / 2 - EDGE), class: "ring" }),
-  svg("g", { class: "curves" }, links), svg("g", {}, edges), svg("g", {}, nodes));
+  svg("g", { class: "curves" }, links), svg("g", {}, edges), svg("g", {}, nodes), svg("g", { "aria-hidden": "true" }, labels.map((label) => label.mark)));
 }
 
 export const edgeKey = (a, b) => `${Math.min(a, b)}-${Math.max(a, b)}`;
@@ -76,26 +86,26 @@ function walk(event, open) {
 
 // options: node, className, hiddenNodes, on: { open, toggleNode }
 export function drawAttended(view, options) {
-  if (!view.attended.length) return el("p", { class: "muted" }, "This model has no attention over nodes.");
+  if (!view.attended.length) return el("p", { class: "muted" }, "No attention over nodes.");
   const most = view.attended[0].weight;
   return el("div", {},
     el("table", { class: "attended" },
       el("caption", {}, view.attended.length < view.attended_total ? `The ${view.attended.length} nodes with most attention, of ${number(view.attended_total)}.` : `All ${view.attended.length} nodes with attention.`,
         view.same_label !== null ? ` ${percent(view.same_label)} lies on nodes with the same label.` : ""),
-      el("thead", {}, el("tr", {}, ["node", "weight", "hops", "label", "prediction", "what if"].map((text) => el("th", { scope: "col" }, text)))),
+      el("thead", {}, el("tr", {}, ["node", "weight", "hops", "label", "prediction", "hide"].map((text) => el("th", { scope: "col" }, text)))),
       el("tbody", {}, view.attended.map(({ node, weight }) => {
         const facts = view.nodes[node];
         const hidden = options.hiddenNodes.has(node);
         const dot = el("span", { class: "dot", "aria-hidden": "true" });
         dot.style.background = classColor(options.color === "label" ? facts.label : facts.prediction);
         const bar = el("span", { class: "weight-bar", "aria-hidden": "true" });
-        bar.style.width = `${(60 * weight) / most}px`;
+        bar.style.width = `${(40 * weight) / most}px`;
         return el("tr", { "data-node": node, "data-weight": weight },
-          el("td", {}, dot, el("button", { type: "button", class: "as-link", onclick: () => options.on.open(node) }, name(facts.id, 22))),
+          el("td", {}, dot, el("button", { type: "button", class: "as-link", onclick: () => options.on.open(node) }, name(facts.id, 18))),
           el("td", { class: "number" }, bar, percent(weight)),
           el("td", { class: "number" }, facts.hops === null ? "none" : String(facts.hops)),
-          el("td", {}, name(options.className(facts.label), 22)),
-          el("td", {}, name(options.className(facts.prediction), 22)),
+          el("td", {}, name(options.className(facts.label), 15)),
+          el("td", {}, name(options.className(facts.prediction), 15)),
           el("td", {}, node === options.node ? "itself" : el("button", { type: "button", class: "small", onclick: () => options.on.toggleNode(node, hidden) }, hidden ? "show" : "hide")));
       }))));
 }

@@ -1,6 +1,6 @@
 // Starts the page, and redraws what depends on a change of the state.
 
-import { get, say } from "./api.js";
+import { clearError, get, say } from "./api.js";
 import { startTheme } from "./colors.js";
 import { comparedPicture, comparedRows, drawCompared, drawTools, loadCompared } from "./compare.js";
 import { byId, el, name, number, percent, replace, select } from "./dom.js";
@@ -38,7 +38,7 @@ async function load(what, key, ask, use) {
   } catch (error) {
     if (keys[what] === key) {
       keys[what] = null;
-      say(error.message, true);
+      say(error.message, true, "view");
     }
     throw error;
   }
@@ -68,17 +68,18 @@ async function update() {
     about = result = around = null;
     for (const what of ["node", "whatIf", "around", "compared"]) keys[what] = null;
     setPlace(null);
+    draw();
   } else {
     const here = { run: r, node, block, epoch };
     jobs.push(
-      load("node", JSON.stringify(here), () => get("node", here), (answer) => { about = answer; setPlace(answer.place); }),
-      load("around", JSON.stringify({ ...here, hops }), () => get("around", { ...here, hops }), (answer) => { around = answer; }),
+      load("node", JSON.stringify(here), () => get("node", here), (answer) => { about = { ...answer, run: r }; setPlace(answer.place); }),
+      load("around", JSON.stringify({ ...here, hops }), () => get("around", { ...here, hops }), (answer) => { around = { ...answer, run: r }; }),
       load("compared", JSON.stringify([state.withRun, state.withNode, r]), () => loadCompared(runs), (answer) => { compared = answer; }),
       load("whatIf", JSON.stringify([here, state.edits]), () => (state.edits.length ? whatIf.askWhatIf() : Promise.resolve(null)), (answer) => { result = answer; }),
     );
   }
   const done = await Promise.allSettled(jobs);
-  if (done.every((job) => job.status === "fulfilled") && byId("status").classList.contains("error") && state.node !== null) say("");
+  if (done.every((job) => job.status === "fulfilled")) clearError("view");
   draw();
 }
 
@@ -100,11 +101,14 @@ function hooks(itsRun, index, itsView) {
 }
 
 function draw() {
-  const ready = about !== null && around !== null && state.node !== null;
+  const isCurrent = (part, node) => part !== null && part.run === state.run && node === state.node;
+  const ready = isCurrent(about, about?.node) && isCurrent(around, around?.nodes[0].node);
   byId("hint").hidden = state.node !== null;
-  byId("views").hidden = !ready;
+  document.body.classList.toggle("no-node", state.node === null);
   finder.mark();
-  if (!ready) return;
+  if (state.node === null) byId("views").hidden = true;
+  if (!ready) return; // answers are on their way; what is shown stays until they arrive
+  byId("views").hidden = false;
   const r = run();
   replace(byId("node-title"), "Node ", name(about.id, 60));
   const changed = new Map(state.edits.filter((e) => e.kind === "feature" && e.node === state.node).map((e) => [e.column, e.value]));
@@ -177,7 +181,8 @@ function drawAround(r) {
   const cut = around.more ? `${number(near)} of more than ${number(around.total)} nodes ${within}` : near < around.total ? `${number(near)} of ${number(around.total)} nodes ${within}` : `All ${number(near)} nodes ${within}`;
   const links = r.attention === "none" ? " The model has no attention over nodes." : " Curved links: attention; the nodes on the outer ring are attended to, but lie elsewhere.";
   byId("around-note").textContent = `${cut}. Straight lines: edges; click one to hide it.${links}`;
-  const common = { node: state.node, color: state.color, hiddenNodes: whatIf.hiddenNodes(), hiddenEdges: whatIf.hiddenEdges(), className: (c) => className(r, c) };
+  byId("around").classList.toggle("solo", view().attended.length === 0);
+  const common = { node: state.node, attended: view().attended, color: state.color, hiddenNodes: whatIf.hiddenNodes(), hiddenEdges: whatIf.hiddenEdges(), className: (c) => className(r, c) };
   const own = hooks(r, state.run, view());
   replace(byId("around-view"), drawLinks(around, { ...common, on: {
     ...own, hover: (event, node, facts, weight) => own.hover(event, node, facts, null, weight),
@@ -221,6 +226,25 @@ function startExports() {
   addExport("compare", { picture: comparedPicture, rows: comparedRows, file: file("compared") });
 }
 
+// Starting points: each sets the filters and opens the first node found.
+function drawIdeas() {
+  const none = { text: "", label: "", prediction: "", part: "", mistakes: "", attribute: "", value: "" };
+  const ideas = [
+    ["The surest mistake", { mistakes: "1", order: "most sure" }], ["The least sure prediction", { mistakes: "", order: "least sure" }],
+    ["The node of highest degree", { mistakes: "", order: "highest degree" }],
+  ];
+  replace(byId("ideas"), ideas.map(([text, filter]) => el("button", { type: "button", onclick: async () => {
+    try {
+      const { found } = await get("search", { run: state.run, ...filter });
+      if (!found.length) throw new Error("there is no such node in this graph");
+      change({ ...none, ...filter, node: found[0].node, edits: [] });
+      finder.drawForm(run());
+    } catch (error) {
+      say(error.message, true);
+    }
+  } }, text)));
+}
+
 async function start() {
   restore();
   startTheme(() => { recolor(); finder.redraw(run()); draw(); });
@@ -245,13 +269,14 @@ async function start() {
   document.querySelector("label.run").hidden = runs.length < 2;
   byId("run").addEventListener("change", (event) => change({ run: Number(event.target.value), node: null, edits: [], epoch: null, block: null }));
   startExports();
+  drawIdeas();
   onChange((values) => {
     hide();
     if (values === null) for (const what of ["form"]) keys[what] = null;
     if (values === null || "map" in values) recolor();
     update();
   });
-  new ResizeObserver(() => { drawMap(); if (about && !byId("views").hidden) drawSequences(run()); }).observe(document.querySelector("main"));
+  new ResizeObserver(() => { drawMap(); draw(); }).observe(document.querySelector("main"));
   await update();
   document.documentElement.dataset.ready = "true";
 }

@@ -133,7 +133,7 @@ export function startMap() {
   canvas.addEventListener("wheel", (event) => {
     event.preventDefault();
     const factor = Math.exp(-event.deltaY / 400);
-    const scale = Math.min(60, Math.max(0.8, zoom.scale * factor));
+    const scale = Math.min(60, Math.max(0.1, zoom.scale * factor));
     const box = canvas.getBoundingClientRect();
     const half = (box.width / 2) * 0.94;
     const px = (event.clientX - box.left - box.width / 2) / half;

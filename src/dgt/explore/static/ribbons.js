@@ -9,6 +9,7 @@ const TITLE = 22;
 const BARS = 74;
 const FOOT = 44;
 const ROW = TITLE + BARS + FOOT + 10;
+const EMPTY_ROW = TITLE + 10;
 const NARROWEST = 15;
 const STEPS = 48;
 
@@ -62,20 +63,26 @@ export function drawRibbons(view, options) {
   const x = (p) => LEFT + (p + 0.5) * cell;
   const all = view.ribbons.map((row) => headWeights(row, head));
   const top = Math.max(1e-9, ...all.flat());
-  const groups = view.ribbons.map((row, t) => drawRow(row, t, all[t]));
+  let height = 0;
+  const groups = view.ribbons.map((row, t) => {
+    const start = height;
+    height += row.length ? ROW : EMPTY_ROW;
+    return drawRow(row, t, all[t], start);
+  });
   return svg("svg", {
-    viewBox: `0 0 ${width} ${ROW * view.ribbons.length}`, width, height: ROW * view.ribbons.length, class: "ribbons",
+    viewBox: `0 0 ${width} ${height}`, width, height, class: "ribbons",
     role: "group", "aria-label": "Sequences of the node, one per criterion",
   }, groups);
 
-  function drawRow(row, t, weights) {
-    const base = ROW * t + TITLE + BARS;
+  function drawRow(row, t, weights, start) {
+    const base = start + TITLE + BARS;
     const keys = shownKeys(row, head);
     const share = head === "all" ? 1 / row.keys.length : 1;
     const hidden = options.hidden?.has(t);
-    const title = svg("text", { x: LEFT, y: ROW * t + 15, class: "row-title" }, options.criteria[t] ?? String(t));
-    const note = svg("text", { x: width - LEFT, y: ROW * t + 15, class: "row-note" },
+    const title = svg("text", { x: LEFT, y: start + 15, class: "row-title" }, options.criteria[t] ?? String(t));
+    const note = svg("text", { x: width - LEFT, y: start + 15, class: "row-note" },
       hidden ? "hidden" : row.length === 0 ? "empty" : `${row.length} nodes${row.beyond > 0 ? `, ${percent(row.beyond)} of the weight lies beyond` : ""}; highest bar ${percent(Math.max(0, ...weights))}`);
+    if (!row.length) return svg("g", { class: "row hidden-row", "data-criterion": t }, title, note);
     const scale = svg("line", { x1: LEFT, x2: LEFT + cell * row.nodes.length, y1: base, y2: base, class: "axis" });
     const positions = row.nodes.map((node, i) => {
       const facts = view.nodes[node];
@@ -96,8 +103,8 @@ export function drawRibbons(view, options) {
     const bells = svg("g", { class: "bells", "aria-hidden": "true" }, keys.map((key) => svg("polyline", {
       points: bell(kernel, key, row, x, base, top, share), class: "bell",
     })));
-    const handles = svg("g", { class: "handles" }, row.length > 0 && !hidden ? keys.map((key) => handle(key, row, t, base)) : []);
-    return svg("g", { class: hidden ? "row hidden-row" : "row", "data-criterion": t }, title, note, positions, scale, bells, handles);
+    const handles = svg("g", { class: "handles" }, keys.map((key) => handle(key, row, t, base)));
+    return svg("g", { class: "row", "data-criterion": t }, title, note, positions, scale, bells, handles);
   }
 
   function handle(key, row, t, base) {

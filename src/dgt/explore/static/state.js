@@ -6,6 +6,11 @@ const DEFAULTS = {
   text: "", label: "", prediction: "", part: "", mistakes: "", attribute: "", comparison: "=", value: "", order: "order",
 };
 const INTEGERS = ["run", "node", "block", "hops", "epoch", "withRun", "withNode"];
+const CHOICES = {
+  color: ["prediction", "label"], map: ["prediction", "label", "mistakes", "confidence"], mistakes: ["", "1"], part: ["", "train", "val", "test", "none"],
+  comparison: ["=", "!=", "<", "<=", ">", ">="], order: ["order", "least sure", "most sure", "highest degree", "lowest degree"],
+};
+const KINDS = ["edge", "node", "criterion", "feature", "key"];
 const listeners = [];
 
 export const state = { ...DEFAULTS };
@@ -19,11 +24,11 @@ function read() {
     if (name === "edits") {
       try {
         const edits = JSON.parse(text);
-        if (Array.isArray(edits)) found.edits = edits.filter((edit) => edit !== null && typeof edit === "object").slice(0, 50);
+        if (Array.isArray(edits)) found.edits = edits.filter((edit) => KINDS.includes(edit?.kind)).slice(0, 50);
       } catch { /* a damaged link: without changes */ }
     } else if (INTEGERS.includes(name)) {
-      if (/^\d{1,9}$/.test(text)) found[name] = Number(text);
-    } else if (text.length <= 1000) found[name] = text;
+      if (/^\d{1,9}$/.test(text)) found[name] = Number(text); // anything else: the default
+    } else if (text.length <= 1000 && (!CHOICES[name] || CHOICES[name].includes(text))) found[name] = text;
   }
   return found;
 }
@@ -54,10 +59,7 @@ export function restore() {
   Object.assign(state, read());
 }
 
-window.addEventListener("hashchange", () => {
-  restore();
-  for (const listener of listeners) listener(null);
-});
+// Also called when the part of the address after the # is changed by hand.
 window.addEventListener("popstate", () => {
   restore();
   for (const listener of listeners) listener(null);
