@@ -21,6 +21,7 @@ from dgt.prepare import carries_over, prepare
 from dgt.runs.files import Settings, read_metrics, read_settings
 from dgt.runs.folder import RunFolder, State
 from dgt.runs.modelfile import Facts, read_model
+from dgt.storage.paths import as_path
 from dgt.system.devices import device_of, seeded
 from dgt.training import distributed
 from dgt.training.batching import Whole
@@ -246,7 +247,7 @@ class NodeClassifier:
             path: The folder.
             device: Device to predict on (default: ``device`` of the settings in the folder).
         """
-        settings = read_settings(path := Path(path))
+        settings = read_settings(path := as_path(path, "path"))
         if settings.runs > 1:
             raise InputError(
                 f"{path}: holds {settings.runs} runs; choose one, such as {path / 'run-00'}"

@@ -237,6 +237,16 @@ def test_damaged_and_foreign_pt(tmp_path: Path) -> None:
         files.read_pt(tmp_path / "none.pt")
 
 
+def test_a_flipped_bit_in_a_pt_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "own.pt"
+    torch.save(saved(), path)
+    content = path.read_bytes()
+    place = content.find(saved().x.numpy().tobytes()) + 2
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    with pytest.raises(InputError, match=r"own.pt: damaged: '.*' has another checksum"):
+        files.read(path)
+
+
 def sure(ids: list[int], names: list[str]) -> files.Predictions:
     """Returns one prediction for each class."""
     count = len(names)

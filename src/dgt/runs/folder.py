@@ -27,6 +27,7 @@ from dgt.runs.kept import clear_kept
 from dgt.runs.modelfile import Facts, write_model
 from dgt.storage.claims import LOCK, Claim
 from dgt.storage.files import write_text
+from dgt.storage.paths import as_path
 from dgt.system.devices import device_of
 
 IN_USE = "another process is training in this folder"
@@ -43,7 +44,7 @@ class RunFolder:
     """
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.path = as_path(path, "folder")
         self.model = self.path / MODEL
         self.checkpoint = self.path / CHECKPOINT
         self._claim: Claim | None = None

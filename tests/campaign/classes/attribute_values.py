@@ -19,7 +19,7 @@ def cases() -> Iterator[Case]:
 
 
 def _values() -> Iterator[Case]:
-    def put(key: str, at: tuple[int, ...], value: float) -> Callable[[Data], None]:
+    def entry(key: str, at: tuple[int, ...], value: float) -> Callable[[Data], None]:
         def change(data: Data) -> None:
             data[key] = data[key].clone()
             data[key][at] = value
@@ -27,14 +27,16 @@ def _values() -> Iterator[Case]:
         return change
 
     for value in (float("nan"), float("inf"), -float("inf")):
-        yield case(f"x[4, 2] is {value}", "refused", put("x", (4, 2), value), ("x", "node 4|4, 2"))
+        yield case(
+            f"x[4, 2] is {value}", "refused", entry("x", (4, 2), value), ("x", "node 4|4, 2")
+        )
     big = lambda data: put(data, "x", data.x.double() * 1e300)
     yield case("x above the range of float32", "refused", big, ("x",))
     for value in (3e38, 1e30, 1e20):
         yield case(
             f"x[4, 2] is {value:g}",
             "either",
-            put("x", (4, 2), value),
+            entry("x", (4, 2), value),
             ("x|feature|loss",),
             plausible,
         )
@@ -42,13 +44,13 @@ def _values() -> Iterator[Case]:
         yield case(
             f"edge_index[1, 3] is {value}",
             "refused",
-            put("edge_index", (1, 3), value),
+            entry("edge_index", (1, 3), value),
             ("edge_index", str(value)),
         )
     for value in (-2, -(2**63), -100):
-        yield case(f"y[3] is {value}", "refused", put("y", (3,), value), ("y", "node 3|3"))
+        yield case(f"y[3] is {value}", "refused", entry("y", (3,), value), ("y", "node 3|3"))
     for value in (3, 10, 2**62):
-        yield case(f"y[3] is {value}", "refused", put("y", (3,), value), ("class_names|y",))
+        yield case(f"y[3] is {value}", "refused", entry("y", (3,), value), ("class_names|y",))
     for value in (0.5, -1.5, 1e300, float("inf")):
 
         def halved(data: Data, value: float = value) -> None:

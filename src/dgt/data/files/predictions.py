@@ -11,6 +11,7 @@ import pyarrow.parquet
 
 from dgt.errors import InputError
 from dgt.storage.files import write_atomically
+from dgt.storage.paths import as_path
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def write_predictions(path: Path | str, found: Predictions, replace: bool = True
         found: The predictions.
         replace: Replace an existing file, or raise an error.
     """
-    path = Path(path)
+    path = as_path(path, "path")
     check_predictions_path(path)
     ids = found.ids
     whole = all(isinstance(i, int) and -(2**63) <= i < 2**63 for i in ids)

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ def read_pt(path: Path | str) -> Data:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file")
+    _require_sums(path)
     content = _load(path)
     try:
         if isinstance(content, dict):
@@ -38,6 +40,20 @@ def read_pt(path: Path | str) -> Data:
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: damaged: {error}; {_EXPECTED}") from None
     raise InputError(f"{path}: got {type(content).__name__}, {_EXPECTED}")
+
+
+def _require_sums(path: Path) -> None:
+    """Raises an error if a part of the file does not have its checksum; torch.load ignores them."""
+    if not zipfile.is_zipfile(path):
+        return  # the format of PyTorch before 1.6, without checksums
+    try:
+        with zipfile.ZipFile(path) as file:
+            part = file.testzip()
+    except Exception as error:
+        # Damaged files raise errors of zipfile, zlib or struct.
+        raise InputError(f"{path}: damaged: {type(error).__name__}; {_EXPECTED}") from None
+    if part is not None:
+        raise InputError(f"{path}: damaged: {part!r} has another checksum; {_EXPECTED}")
 
 
 def _load(path: Path) -> Any:
