@@ -15,5 +15,5 @@ def test_paths(value: str | Path) -> None:
 
 @pytest.mark.parametrize("value", [None, 3, b"folder", object(), "", "a\0b", "x" * 256, "é" * 128])
 def test_what_is_no_path(value: object) -> None:
-    with pytest.raises(InputError, match="out: got .*, expected"):
+    with pytest.raises(InputError, match=r"out: got .*, expected"):
         as_path(value, "out")
