@@ -139,6 +139,14 @@ def test_chunks_of_checked_sequences_are_not_checked_again(
     assert entries.wrong_sequences(sequences[1:], 6) is None
     assert entries.wrong_sequences(sequences[0], 6) is None
     assert len(calls) == 1
+    taken = entries.take_sequences(sequences, torch.tensor([3, 0]))
+    assert torch.equal(taken, sequences[:, [3, 0]])
+    assert entries.wrong_sequences(taken, 6) is None
+    assert len(calls) == 1
+    assert "expected 0 to 1" in str(entries.wrong_sequences(taken, 2))
+    sequences[0, 3, 0] = 7
+    changed = entries.take_sequences(sequences, torch.tensor([3, 0]))
+    assert "got node index 7" in str(entries.wrong_sequences(changed, 6))
     # These may be wrong although the whole is right.
     full = torch.arange(4).repeat(2, 3, 1).int()
     full[:, 0, 2:] = -1

@@ -13,6 +13,7 @@ from dgt.nn.attention import DeformableGraphAttention
 from dgt.nn.positional import KatzEncoding
 from dgt.ops.deformable_attention.reference import Kernel
 from dgt.ops.dropout import Dropout
+from dgt.ops.entries import take_sequences
 from dgt.ops.linear import Linear
 from dgt.ops.norm import NORMS
 from dgt.ops.sparse import Rows, SparseLinear
@@ -235,7 +236,7 @@ class DGT(nn.Module):
     def _levels(self, sequences: Tensor | Sequence[Level], nodes: Tensor | None) -> Sequence[Level]:
         if not isinstance(sequences, Tensor):
             return sequences
-        last = Level(sequences if nodes is None else sequences[:, nodes], nodes)
+        last = Level(sequences if nodes is None else take_sequences(sequences, nodes), nodes)
         return [Level(sequences, None)] * (len(self.blocks) - 1) + [last]
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:

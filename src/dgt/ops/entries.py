@@ -55,6 +55,17 @@ def wrong_sequences(sequences: Tensor, count: int) -> str | None:
     return wrong
 
 
+def take_sequences(sequences: Tensor, nodes: Tensor) -> Tensor:
+    """Returns the sequences of some nodes, ``sequences[:, nodes]``, of shape ``(T, Q, L)``. They
+    are not checked again if all sequences were found correct."""
+    taken = sequences[:, nodes]
+    if not torch.compiler.is_compiling():
+        state = _seen.get(sequences)
+        if state is not None and state == _state(sequences, state[-1]):
+            _seen[taken] = _state(taken, state[-1])
+    return taken
+
+
 def find_wrong_sequences(sequences: Tensor, count: int) -> str | None:
     """Does the work of :func:`wrong_sequences`, even if the tensor was checked before."""
     if sequences.numel() == 0:
