@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from dgt.config import Config
-from dgt.data.files import normalize, write_predictions
+from dgt.data.files import write_predictions
+from dgt.data.recipe import as_sorted
 from dgt.data.splits import PARTS, choose, labeled_nodes
 from dgt.errors import InputError
 from dgt.explain import Explanation, same_label_share
@@ -18,6 +19,7 @@ from dgt.inspection import Inspection
 from dgt.models import build, require_memory, require_weights
 from dgt.nn.flops import multiply_adds
 from dgt.prepare import carries_over, prepare
+from dgt.runs.features import with_features
 from dgt.runs.files import Settings, read_metrics, read_settings
 from dgt.runs.folder import RunFolder, State
 from dgt.runs.modelfile import Facts, read_model
@@ -141,8 +143,7 @@ class NodeClassifier:
                 :meth:`fit`). With the Katz encoding, it must contain the training graph, with
                 another encoding it must be the training graph, unless the encoding carries over.
         """
-        logits = self._logits(self._prepared(data)[1])
-        return self._task.scores(logits)
+        return self._task.scores(self.inspect(data).given_logits)
 
     def predict(self, data: Data | None = None) -> Tensor:
         """Returns the predicted class of each node, as in ``y`` of the training graph.
@@ -150,8 +151,8 @@ class NodeClassifier:
         Args:
             data: As in :meth:`predict_proba`.
         """
-        logits = self._logits(self._prepared(data)[1])
-        return torch.tensor(self.facts_.classes)[self._task.predict(logits)]
+        predicted = self._task.predict(self.inspect(data).given_logits)
+        return torch.tensor(self.facts_.classes)[predicted]
 
     def score(
         self, data: Data | None = None, mask: str | Tensor = "test", metric: str | None = None
@@ -171,7 +172,7 @@ class NodeClassifier:
         y = self.facts_.labels(graph)
         if data is not None and isinstance(mask, str) and mask in PARTS:
             graph, _ = choose(graph, self.config.train.splits, self.config.train.split_index)
-        nodes = labeled_nodes(graph, y, mask)
+        nodes = labeled_nodes(graph, y, as_sorted(graph, mask))
         return self._task.measure(self._logits(steps)[nodes], y[nodes], [chosen])[chosen]
 
     def write_predictions(
@@ -213,7 +214,8 @@ class NodeClassifier:
                 attend to themselves are left out.
         """
         inside = self.inspect(data)
-        nodes = labeled_nodes(inside.data, inside.data.y, mask).nonzero().squeeze(1)
+        given = as_sorted(inside.data, mask)
+        nodes = labeled_nodes(inside.data, inside.data.y, given).nonzero()[:, 0]
         shares = same_label_share(inside.weights(nodes), nodes, inside.data.y, itself=itself)
         return float(shares.nanmean())
 
@@ -283,8 +285,7 @@ class NodeClassifier:
         """Returns a checked graph (default: that of :meth:`fit`) and the inputs of the model."""
         self._require_fitted()
         if data is not None:
-            data = normalize(data)
-            self.facts_.require_features(data)
+            data = with_features(data, self.facts_)
             self.facts_.require_graph(data, carries_over(self.config))
             require_memory(self.config, data.num_nodes)
             inputs = prepare(data, self.config, self.facts_.find_anchors(data))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from dgt.config import Config
+from dgt.data.recipe import as_given
 from dgt.errors import InputError
 from dgt.explain import Explanation, explain, find_node, model_weights
 from dgt.runs.identity import node_ids
@@ -56,6 +57,11 @@ class Inspection:
     def logits(self) -> Tensor:
         """Shape: ``(N, C)``, on the CPU."""
         return self.logits_of(self.model)
+
+    @property
+    def given_logits(self) -> Tensor:
+        """The logits in the order in which the user gave the nodes. Shape: ``(N, C)``."""
+        return as_given(self.data, self.logits)
 
     @cached_property
     def probabilities(self) -> Tensor:

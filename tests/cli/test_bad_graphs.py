@@ -54,10 +54,6 @@ BAD: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         ["edges.csv", "n999"],
     ),
     "duplicate id": (edit("nodes.csv", "\nn5,", "\nn4,"), ["nodes.csv", "n4"]),
-    "nan": (
-        append("nodes.csv", f"new,red{',nan' * 12}\n"),
-        ["nodes.csv", "f0", "nan"],
-    ),
     "infinity": (
         append("nodes.csv", f"new,red{',inf' * 12}\n"),
         ["nodes.csv", "f0", "inf"],

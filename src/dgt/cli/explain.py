@@ -43,7 +43,8 @@ def explain(
     if out is not None:
         plots.check_path(out)
     classifier = NodeClassifier.load(run, **({} if device is None else {"device": device}))
-    data = load(graph_of(run, None), classifier.config.train.splits)
+    config = classifier.config
+    data = load(graph_of(run, None), config.train.splits, config.data)
     found = classifier.explain(node, top, data)
     show_keys(found)
     if out is not None:

@@ -43,9 +43,13 @@ def prepare(
 
     from dgt.data import load
     from dgt.data.files import normalize
+    from dgt.data.recipe import from_table
     from dgt.prepare import precompute
+    from dgt.training.problem import Problem
 
-    data = normalize(load(graph, chosen.train.splits))
+    data = load(graph, chosen.train.splits, chosen.data)
+    # The features of a table depend on the training nodes.
+    data = Problem.of(data, chosen).data if from_table(data) else normalize(data)
     result = precompute(data, chosen, out, which, progress=not quiet)
     if json_:
         print_json(result)

@@ -16,6 +16,7 @@ from cyclopts.argument import Argument, ArgumentCollection
 from dgt.config import (
     TABLES,
     Config,
+    DataConfig,
     EncodingConfig,
     ModelConfig,
     SequenceConfig,
@@ -44,6 +45,7 @@ def _group(title: str, order: int) -> Parameter:
 class SettingsFlags:
     """One flag per setting, grouped as in the settings files."""
 
+    data: Annotated[DataConfig, _group("Own tables", 6)] = DEFAULTS.data
     sequences: Annotated[SequenceConfig, _group("Sequences", 2)] = DEFAULTS.sequences
     encoding: Annotated[EncodingConfig, _group("Positional encoding", 3)] = DEFAULTS.encoding
     model: Annotated[ModelConfig, _group("Model", 4)] = DEFAULTS.model

@@ -77,7 +77,7 @@ def train(
                 out = distributed.by_first(lambda: stack.enter_context(new))
             complete = resume and (out / files.METRICS).is_file()
             metrics = train_runs(
-                load(graph, chosen.train.splits),
+                load(graph, chosen.train.splits, chosen.data),
                 chosen,
                 out,
                 graph=canonical(graph),

@@ -8,6 +8,7 @@ is imported when it is first used.
 
 from dgt.config.choices import CRITERIA, ENCODINGS, METRICS, MODELS, Choices
 from dgt.config.config import FIELDS, PARTS, TABLES, Config, check_tables, own_defaults
+from dgt.config.data import DataConfig
 from dgt.config.preset import presets, read_preset
 from dgt.config.settings import (
     DEFAULT_CRITERIA,
@@ -32,6 +33,7 @@ __all__ = [
     "Choices",
     "Config",
     "CriterionChoice",
+    "DataConfig",
     "EncodingChoice",
     "EncodingConfig",
     "ModelConfig",

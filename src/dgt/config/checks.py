@@ -67,14 +67,17 @@ def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
         return value
     if value is None and type(None) in options:
         return None
-    wanted = options[0]
+    wanted = kind if get_origin(kind) is tuple else options[0]
     if get_origin(wanted) is tuple:
         if not isinstance(value, list | tuple):
             raise InputError(f"{place}: expected a list of names, got {value!r}")
         if not value:
             raise InputError(f"{place}: got {value!r}, expected at least one {choices.kind}")
         for each in value:
-            choices.check(each, place)
+            if choices is not None:
+                choices.check(each, place)
+            elif not isinstance(each, str):
+                raise InputError(f"{place}: expected a list of names, got {each!r}")
         return tuple(value)
     if choices is not None:
         choices.check(value, place)

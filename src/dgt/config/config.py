@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dgt.config.checks import typed
 from dgt.config.choices import MODELS, Choices
+from dgt.config.data import DataConfig
 from dgt.config.settings import (
     CriterionChoice,
     EncodingConfig,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 class Config:
     """All settings of a run. Together with the graph, they determine the result."""
 
+    data: DataConfig = field(default_factory=DataConfig)
     sequences: SequenceConfig = field(default_factory=SequenceConfig)
     encoding: EncodingConfig = field(default_factory=EncodingConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
@@ -145,6 +147,7 @@ class Config:
 
 
 PARTS: dict[str, Any] = {
+    "data": DataConfig,
     "sequences": SequenceConfig,
     "encoding": EncodingConfig,
     "model": ModelConfig,

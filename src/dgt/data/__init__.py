@@ -13,6 +13,7 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
+from dgt.config import DataConfig
 from dgt.data import files
 from dgt.data.benchmarks import BENCHMARKS, NAMES, read_benchmark
 from dgt.data.synthetic import PREFIX, parse, synthetic
@@ -23,7 +24,7 @@ __all__ = ["NAMES", "graph_files", "is_name", "load", "short_name"]
 _BUILT_IN = Path(__file__).parent / "cora.npz"
 
 
-def load(graph: str, splits: str = "auto") -> Data:
+def load(graph: str, splits: str = "auto", settings: DataConfig | None = None) -> Data:
     """Loads a graph.
 
     Args:
@@ -34,6 +35,7 @@ def load(graph: str, splits: str = "auto") -> Data:
         splits: With ``"published"``, ``cora`` is read from the files of Planetoid, whose order of
             nodes the published splits refer to. Otherwise it is the built-in graph, which needs no
             network and has no splits.
+        settings: How to read a folder of tables (default: names and kinds of columns are inferred).
     """
     if not isinstance(graph, str | os.PathLike) or graph == "":
         raise InputError(f"graph: got {graph!r}, expected a name or a path")
@@ -45,7 +47,7 @@ def load(graph: str, splits: str = "auto") -> Data:
     elif graph.startswith(PREFIX):
         data = synthetic(parse(graph))
     elif _exists(graph):
-        return files.read(graph)
+        return files.read(graph, settings)
     else:
         raise InputError(f"{graph}: no such file, folder or benchmark; {nearest(graph, NAMES)}")
     data.name = graph

@@ -55,6 +55,11 @@ def adjacency(edge_index: Tensor, num_nodes: int) -> scipy.sparse.csr_array:
 def features(data: Data) -> np.ndarray | scipy.sparse.csr_array:
     """Returns the features, shape ``(N, F)``, as a sparse matrix if few of them are nonzero."""
     x = data.x
+    if x is None and data.get("table") is not None:
+        raise InputError(
+            f"{data.get('name', 'graph')}: x: the columns of the table are not features yet; "
+            "Recipe.fit(data, DataConfig()).apply(data) in dgt.data.recipe makes them"
+        )
     if x is None:
         return np.zeros((data.num_nodes, 0), dtype=np.float32)
     if not isinstance(x, Tensor) or x.is_nested or x.layout == torch.strided:

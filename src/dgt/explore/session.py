@@ -42,7 +42,7 @@ class Session:
         self.graph = name
         # Single nodes are computed in a few milliseconds, faster than a GPU could be started.
         self.classifier = NodeClassifier.load(run, device="cpu")
-        data = load(name, self.classifier.config.train.splits)
+        data = load(name, settings.config.train.splits, settings.config.data)
         self.inside: Inspection = self.classifier.inspect(data)
         self.num_nodes: int = self.inside.data.num_nodes
         # Requests arrive in several threads; models and caches are used by one at a time.

@@ -4,6 +4,7 @@ import json
 import logging
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -48,6 +49,9 @@ class Facts:
     threshold: float | None = None
     """Probability from which on the positive class is predicted, if it was chosen."""
     feature_names: list[str] | None = None
+    recipe: list[dict[str, Any]] | None = None
+    """The columns of a :class:`~dgt.data.recipe.Recipe`. None: the features were no table, or the
+    file is an older one."""
     anchors: list[int | str] | None = None
     """Ids of the anchors, one per column of the Katz encoding."""
     encoding_channels: int | None = None
@@ -77,8 +81,13 @@ class Facts:
         return self.encoding_channels
 
     def require_same(self, other: "Facts", place: Path) -> None:
-        """Raises an error if these are not the facts of a run that is resumed."""
-        for name in ("in_channels", "class_names", "feature_names", "num_nodes", "edges"):
+        """Raises an error if these are not the facts of a run that is resumed.
+
+        A complete run of an older version, whose features were not made by a recipe, is accepted.
+        """
+        if self.recipe is None and other.recipe is not None:
+            return
+        for name in ("in_channels", "class_names", "feature_names", "recipe", "num_nodes", "edges"):
             before, now = getattr(self, name), getattr(other, name)
             if before is not None and before != now:
                 raise InputError(

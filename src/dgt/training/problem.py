@@ -8,6 +8,14 @@ from torch_geometric.data import Data
 
 from dgt.config import Config
 from dgt.data.files import normalize
+from dgt.data.recipe import (
+    Recipe,
+    from_table,
+    require_label,
+    sorted_by_id,
+    warn_given_away,
+    without_table,
+)
 from dgt.data.splits import choose, part_numbers
 from dgt.encodings import choose_anchors
 from dgt.evaluate import TaskName
@@ -42,10 +50,13 @@ class Problem:
 
     @classmethod
     def of(cls, data: Data, config: Config) -> "Problem":
-        """Checks the graph and the settings, and chooses the split."""
+        """Checks the graph and the settings, chooses the split, and fits the recipe of a table on
+        the training nodes."""
         distributed.require_possible(config)
         named = isinstance(data, Data) and data.get("class_names") is not None
-        data = normalize(data)
+        tabular = isinstance(data, Data) and from_table(data)
+        data = normalize(sorted_by_id(data) if tabular else data)
+        require_label(data)
         masks = data.get("train_mask")
         index = config.train.split_index
         data, splits = choose(data, config.train.splits, index)
@@ -53,6 +64,11 @@ class Problem:
         if device_of(config).type == "cpu":
             queries, classes = int(data.train_mask.sum()), len(data.class_names)
             budget.require(config, data.num_nodes, queries, classes, distributed.size())
+        recipe = Recipe.fit(data, config.data) if tabular else None
+        if recipe is not None:
+            warn_given_away(data, recipe)
+            recipe.apply(data)
+        without_table(data)
         anchors = None
         if carries_over(config) == "anchors":
             anchors = choose_anchors(data.edge_index, data.num_nodes, config.encoding.anchors)
@@ -72,6 +88,7 @@ class Problem:
             positive=labels.positive_class(names, counts),
             threshold=config.train.threshold,
             feature_names=data.get("feature_names"),
+            recipe=None if recipe is None else list(recipe.columns),
             anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
             edges=graph.edges,
             num_nodes=graph.num_nodes,

@@ -14,9 +14,9 @@ from torch_geometric.data import Data
 
 import dgt
 from dgt.data.files import Predictions
+from dgt.data.recipe import as_given, given_ids
 from dgt.data.splits import PARTS
 from dgt.evaluate import summarize
-from dgt.runs.identity import node_ids
 from dgt.runs.modelfile import Facts
 from dgt.training import distributed
 from dgt.training.loop import History
@@ -125,9 +125,10 @@ def named(
         logits: The logits of its nodes. Shape: ``(N, C)``.
         own: Whether it is the training graph.
     """
+    parts = as_given(graph, facts.parts(None if own else graph))
+    logits = as_given(graph, logits)
     predicted, scores = task.predict(logits).numpy(), task.scores(logits).numpy()
-    parts = facts.parts(None if own else graph)
-    return Predictions(node_ids(graph), facts.class_names, predicted, scores, parts)
+    return Predictions(given_ids(graph), facts.class_names, predicted, scores, parts)
 
 
 def _named(metric: str) -> list[str]:

@@ -22,7 +22,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 from torch_geometric.data import Data
 
-from dgt.config import Config
+from dgt.config import Config, DataConfig
 from dgt.data import load, short_name
 from dgt.errors import InputError
 from dgt.estimator import NodeClassifier
@@ -80,7 +80,7 @@ def search(
     Returns:
         The best settings, the file with them, the best trials and the importance of each setting.
     """
-    data = load(graph, config.train.splits)
+    data = load(graph, config.train.splits, config.data)
     config = config.replace(metric=Problem.of(data, config).facts.metric)
     configs = plan_on(data, config, runs)
     space = search_space(config, grid, fixed)
@@ -95,14 +95,14 @@ def search(
 
 
 @functools.cache
-def _graph(graph: str, splits: str) -> Data:
-    return load(graph, splits)
+def _graph(graph: str, splits: str, settings: DataConfig) -> Data:
+    return load(graph, splits, settings)
 
 
 def train_once(graph: str, config: Config, settings: dict[str, Any]) -> Outcome:
     """Trains once. Only the metric on validation nodes leaves the worker process."""
     started = time.monotonic()
-    data = _graph(graph, config.train.splits)
+    data = _graph(graph, config.train.splits, config.data)
     with without_class_warnings():
         classifier = NodeClassifier(config, **settings).fit(data, graph=graph)
     return classifier.metrics_["val"][config.train.metric], time.monotonic() - started

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from torch_geometric.data import Data
 
+from dgt.config import DataConfig
 from dgt.data.files.folder import read_folder
 from dgt.data.files.networkx import from_networkx
 from dgt.data.files.normalization import info, normalize
@@ -33,11 +34,16 @@ __all__ = [
 ]
 
 
-def read(path: Path | str) -> Data:
-    """Reads a graph from a folder, an ``.npz`` file or a ``.pt`` file."""
+def read(path: Path | str, settings: DataConfig | None = None) -> Data:
+    """Reads a graph from a folder, an ``.npz`` file or a ``.pt`` file.
+
+    Args:
+        path: The folder or file.
+        settings: How to read a folder of tables.
+    """
     path = Path(path)
     if path.is_dir():
-        return read_folder(path)
+        return read_folder(path, settings)
     readers = {".npz": read_npz, ".pt": read_pt}
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")

@@ -6,15 +6,18 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
+from dgt.config import DataConfig
 from dgt.data.files import columns
 from dgt.data.files.frame import Frame, read_frame
 from dgt.data.files.normalization import normalize
+from dgt.data.recipe.numbers import add_numbers
+from dgt.data.recipe.table import add_table
 from dgt.errors import InputError
 
 log = logging.getLogger("dgt")
 
 
-def read_folder(path: Path | str) -> Data:
+def read_folder(path: Path | str, settings: DataConfig | None = None) -> Data:
     """Reads a graph from CSV or Parquet files.
 
     Args:
@@ -23,21 +26,23 @@ def read_folder(path: Path | str) -> Data:
             * ``edges.csv`` or ``edges.parquet``: columns ``source`` and ``target``;
             * ``nodes.csv`` or ``nodes.parquet``: column ``id``, optionally ``label`` (empty for
               unlabeled) and ``split`` (train, val, test, or empty for none of them). All other
-              columns are features: columns of numbers, or a single column of lists.
+              columns become features when a model is trained, see :mod:`dgt.data.recipe`. If all
+              of them are complete columns of numbers, ``x`` holds these numbers.
+        settings: The kinds of columns, where they are set (default: all are inferred).
 
     Ids and labels are strings or integers and are compared literally: in a CSV file, "007" differs
     from 7. If all ids of a CSV file are integers, they are returned as integers.
     """
     path = Path(path)
-    nodes = read_frame(_find(path, "nodes"), text=("id", "label", "split"), required=("id",))
+    nodes = read_frame(_find(path, "nodes"), required=("id",))
     known, node_ids = columns.ids(nodes)
     if not node_ids:
         raise InputError(f"{nodes.name}: empty graph: no rows, expected one row per node")
-    data = from_nodes(nodes)
+    data = from_nodes(nodes, settings)
     data.name, data.node_ids = str(path), node_ids
 
     ends = ("source", "target")
-    edges = read_frame(_find(path, "edges"), text=ends, required=ends)
+    edges = read_frame(_find(path, "edges"), required=ends)
     unused = [repr(name) for name in edges.columns if name not in ends]
     if unused:
         log.warning("%s: ignoring column %s", edges.name, ", ".join(unused))
@@ -47,14 +52,17 @@ def read_folder(path: Path | str) -> Data:
     return normalize(data)
 
 
-def from_nodes(nodes: Frame) -> Data:
-    """Builds a graph without edges from the features, labels and splits of its nodes."""
+def from_nodes(nodes: Frame, settings: DataConfig | None = None) -> Data:
+    """Builds a graph without edges from the columns, labels and splits of its nodes."""
+    settings = settings or DataConfig()
     data = Data(num_nodes=len(next(iter(nodes.columns.values()))))
-    names = [column for column in nodes.columns if column not in ("id", "label", "split")]
-    if names:
-        data.x = torch.from_numpy(columns.features(nodes, names))
-        if data.x.size(1) == len(names):
-            data.feature_names = names
+    roles: dict[str, str] = {
+        name: name for name in ("id", "label", "split") if name in nodes.columns
+    }
+    rest = {name: cells for name, cells in nodes.columns.items() if name != "id"}
+    if len(rest) > len(roles) - 1:
+        add_table(data, nodes.name, rest, nodes.place, nodes.typed, roles, settings.kinds())
+        add_numbers(data)
     if "label" in nodes.columns:
         y, data.class_names = columns.labels(nodes)
         data.y = torch.from_numpy(y)

@@ -4,6 +4,7 @@ import contextlib
 import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -35,22 +36,21 @@ class Frame:
         )
 
 
-def read_frame(path: Path, text: tuple[str, ...], required: tuple[str, ...]) -> Frame:
-    """Reads a CSV or Parquet file.
+def read_frame(path: Path, required: tuple[str, ...]) -> Frame:
+    """Reads a CSV or Parquet file. All columns of a CSV file are strings.
 
     Args:
         path: Path that ends with ``.csv`` or ``.parquet``.
-        text: Columns of a CSV file to read as strings; the types of the others are inferred.
         required: Columns that must exist.
     """
     try:
-        return _csv(path, text, required) if path.suffix == ".csv" else _parquet(path, required)
+        return _csv(path, required) if path.suffix == ".csv" else _parquet(path, required)
     except (pa.ArrowException, OSError) as error:
         kind = "CSV" if path.suffix == ".csv" else "Parquet"
         raise InputError(f"{path}: not a readable {kind} file: {_line(error)}") from None
 
 
-def _csv(path: Path, text: tuple[str, ...], required: tuple[str, ...]) -> Frame:
+def _csv(path: Path, required: tuple[str, ...]) -> Frame:
     try:
         with _long_cells(), open(path, encoding="utf-8-sig", newline="") as file:
             header = next(csv.reader(file), [])
@@ -63,7 +63,7 @@ def _csv(path: Path, text: tuple[str, ...], required: tuple[str, ...]) -> Frame:
             # Quoted labels and ids may contain line breaks.
             parse_options=pa.csv.ParseOptions(newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(
-                column_types={name: pa.string() for name in text},
+                column_types={name: pa.string() for name in header},
                 null_values=[""],
                 strings_can_be_null=False,
             ),
@@ -76,7 +76,7 @@ def _csv(path: Path, text: tuple[str, ...], required: tuple[str, ...]) -> Frame:
         if problem:
             raise problem
     columns = dict(zip(header, table.columns, strict=True))
-    return Frame(str(path), columns, lambda row: f"row {_line_number(path, row)}", typed=False)
+    return Frame(str(path), columns, partial(_row_of_csv, path), typed=False)
 
 
 def _has_line_break(column: pa.ChunkedArray) -> bool:
@@ -93,7 +93,15 @@ def _parquet(path: Path, required: tuple[str, ...]) -> Frame:
         machine.require(4 * numbers, f"{path}: its content")
         table = file.read()
     columns = dict(zip(table.column_names, table.columns, strict=True))
-    return Frame(str(path), columns, lambda row: f"row {row + 1}", typed=True)
+    return Frame(str(path), columns, _row, typed=True)
+
+
+def _row(row: int) -> str:
+    return f"row {row + 1}"
+
+
+def _row_of_csv(path: Path, row: int) -> str:
+    return f"row {_line_number(path, row)}"
 
 
 def _check_header(path: Path, header: list[str], required: tuple[str, ...]) -> None:

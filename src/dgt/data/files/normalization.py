@@ -10,6 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import METRICS
+from dgt.data.magnitude import LARGEST, magnitude
+from dgt.data.recipe.table import has_table
 from dgt.data.splits import PARTS
 from dgt.data.tensors import plain
 from dgt.errors import InputError
@@ -18,8 +20,6 @@ from dgt.system import machine
 log = logging.getLogger("dgt")
 
 MOST_NODES = 2**31 - 1  # node sequences are int32
-LARGEST = 1e15
-"""Largest magnitude of a feature: squares and their sums must not overflow in single precision."""
 
 
 def normalize(data: Data, place: str | None = None) -> Data:
@@ -27,7 +27,8 @@ def normalize(data: Data, place: str | None = None) -> Data:
 
     Edges become undirected, without self-loops and duplicates. Features become float32; a graph
     without features gets one constant feature. Labels become classes 0, 1, ... with their original
-    values as names, and -1 for unlabeled nodes. Other tensors with a row for each node are kept,
+    values as names, and -1 for unlabeled nodes. A table of columns is kept as it is, see
+    :mod:`dgt.data.recipe`. Other tensors with a row for each node are kept,
     for criteria and encodings of the user's own; all other attributes are dropped.
 
     Args:
@@ -48,7 +49,10 @@ def normalize(data: Data, place: str | None = None) -> Data:
         raise InputError(f"{place}: empty graph: no nodes")
 
     out = Data()
-    out.x = _features(data, num_nodes, place)
+    if has_table(data):
+        out.table = data.table
+    if not has_table(data) or data.get("x") is not None:
+        out.x = _features(data, num_nodes, place)
     out.edge_index = _edges(data, num_nodes, place)
     out.y, out.class_names = _labels(data, num_nodes, place)
     for key, mask in _masks(data, num_nodes, place).items():
@@ -61,11 +65,13 @@ def normalize(data: Data, place: str | None = None) -> Data:
         out.node_ids = _names(data.node_ids, "node_ids", num_nodes, place)
         if len(set(map(str, out.node_ids))) < num_nodes:
             raise InputError(f"{place}: node_ids: got duplicate ids, expected unique ids")
-    if data.get("feature_names") is not None:
+    if data.get("feature_names") is not None and "x" in out:
         out.feature_names = _names(data.feature_names, "feature_names", out.x.size(1), place)
     for key, value in data.to_dict().items():
         if key not in out and _is_per_node(value, num_nodes):
             out[key] = value
+    if "x" not in out:
+        out.num_nodes = num_nodes
     return out
 
 
@@ -85,7 +91,7 @@ def info(data: Data) -> dict[str, int | float | None]:
     return {
         "nodes": data.num_nodes,
         "edges": data.edge_index.size(1) // 2,
-        "features": data.x.size(1),
+        "features": len(data.table.features()) if data.get("x") is None else data.x.size(1),
         "classes": len(data.class_names),
         "homophily": float(same.sum() / labeled.sum()) if bool(labeled.any()) else None,
         "labelled": int((data.y >= 0).sum()),
@@ -137,13 +143,6 @@ def _features(data: Data, num_nodes: int, place: str) -> Tensor:
             f"{place}: x: node {node}, feature {column}: got {value}, {magnitude(value)}"
         )
     return x.contiguous()
-
-
-def magnitude(value: float) -> str:
-    """Returns what is expected of a feature that is not finite or too large."""
-    if math.isfinite(value):
-        return f"expected a magnitude of at most {LARGEST:g}; rescale the feature"
-    return "expected a finite number"
 
 
 def _constant(num_nodes: int, place: str) -> Tensor:

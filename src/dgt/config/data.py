@@ -1,0 +1,57 @@
+"""The settings for the user's own tables."""
+
+from dataclasses import dataclass
+
+from dgt.config.checks import require, within
+from dgt.errors import InputError
+
+COLUMN_KINDS = (
+    "number",
+    "boolean",
+    "category",
+    "date",
+    "date:dmy",
+    "date:mdy",
+    "date:ymd",
+    "time",
+    "text",
+    "list",
+    "ignore",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """The user's own tables: which column means what, and how columns become features."""
+
+    columns: tuple[str, ...] = ()
+    """Kinds of columns of the node table, such as age=number city=category note=text raw=ignore.
+    Kinds: number, boolean, category, date (also date:dmy, date:mdy), time, text, list and ignore.
+    Unset: inferred from the values."""
+    ignore: tuple[str, ...] = ()
+    """Columns of the node table that are not used."""
+    standardize: bool = True
+    """Scale columns of numbers to mean 0 and standard deviation 1 on the training nodes; columns
+    that are mostly 0 to at most 1."""
+    text_columns: int = 256
+    """Number of columns that the words of a column of text are hashed into."""
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "ignore"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        within(self, {"text_columns": (1, 2**20)})
+        self.kinds()
+
+    def kinds(self) -> dict[str, str]:
+        """Returns the kinds that are set, by column."""
+        kinds = dict.fromkeys(self.ignore, "ignore")
+        for each in self.columns:
+            name, equals, kind = each.rpartition("=")
+            if not equals or not name:
+                raise InputError(f"columns: got {each!r}, expected NAME=KIND, such as age=number")
+            require("columns", each, kind in COLUMN_KINDS, f"one of {', '.join(COLUMN_KINDS)}")
+            if kinds.get(name, kind) != kind:
+                raise InputError(f"columns: {name!r} has two kinds, {kinds[name]} and {kind}")
+            kinds[name] = kind
+        return kinds

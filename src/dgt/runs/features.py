@@ -1,0 +1,31 @@
+"""The features of a graph for a trained model."""
+
+from torch_geometric.data import Data
+
+from dgt.data.files import normalize
+from dgt.data.recipe import Recipe, sorted_by_id, without_table
+from dgt.errors import InputError
+from dgt.runs.modelfile import Facts
+
+
+def with_features(data: Data, facts: Facts) -> Data:
+    """Returns a checked graph with the features that a model was trained with.
+
+    With a recipe, the nodes are sorted by id, and columns become features by their names.
+
+    Args:
+        data: The graph.
+        facts: What the model stores about its training graph.
+    """
+    if facts.recipe is not None and isinstance(data, Data):
+        recipe = Recipe.stored(facts.recipe, facts.in_channels)
+        data = recipe.apply(normalize(sorted_by_id(data)), warn=True)
+    else:
+        data = without_table(normalize(data))
+        if data.get("x") is None:
+            raise InputError(
+                f"{data.name}: has columns that are not numbers or not complete, but the model was "
+                f"trained with {facts.in_channels} numbers per node"
+            )
+    facts.require_features(data)
+    return data
