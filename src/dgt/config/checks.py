@@ -67,7 +67,7 @@ def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
         return value
     if value is None and type(None) in options:
         return None
-    wanted = kind if get_origin(kind) is tuple else options[0]
+    wanted = options[0]
     if get_origin(wanted) is tuple:
         if not isinstance(value, list | tuple):
             raise InputError(f"{place}: expected a list of names, got {value!r}")

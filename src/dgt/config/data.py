@@ -24,11 +24,11 @@ COLUMN_KINDS = (
 class DataConfig:
     """The user's own tables: which column means what, and how columns become features."""
 
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
     """Kinds of columns of the node table, such as age=number city=category note=text raw=ignore.
     Kinds: number, boolean, category, date (also date:dmy, date:mdy), time, text, list and ignore.
     Unset: inferred from the values."""
-    ignore: tuple[str, ...] = ()
+    ignore: tuple[str, ...] | None = None
     """Columns of the node table that are not used."""
     standardize: bool = True
     """Scale columns of numbers to mean 0 and standard deviation 1 on the training nodes; columns
@@ -45,8 +45,8 @@ class DataConfig:
 
     def kinds(self) -> dict[str, str]:
         """Returns the kinds that are set, by column."""
-        kinds = dict.fromkeys(self.ignore, "ignore")
-        for each in self.columns:
+        kinds = dict.fromkeys(self.ignore or (), "ignore")
+        for each in self.columns or ():
             name, equals, kind = each.rpartition("=")
             if not equals or not name:
                 raise InputError(f"columns: got {each!r}, expected NAME=KIND, such as age=number")

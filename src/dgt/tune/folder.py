@@ -14,7 +14,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from dgt.config import Config
+from dgt.config import Config, DataConfig
 from dgt.config.documents import parse_json, read_json, read_text, require
 from dgt.errors import InputError
 from dgt.evaluate import METRICS
@@ -70,8 +70,8 @@ def claim(out: Path, search: dict[str, Any]) -> Iterator[optuna.Study]:
 def _require_same(path: Path, search: dict[str, Any]) -> None:
     before, now = read_json(path), _lines(search)
     try:
-        # A search from before this setting existed went by accuracy.
-        before["settings"] = {"metric": "accuracy", **before["settings"]}
+        # A search from before these settings existed went by accuracy and used their defaults.
+        before["settings"] = {"metric": "accuracy", **vars(DataConfig()), **before["settings"]}
         before = _lines(before)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: not the {SEARCH} of a search") from None

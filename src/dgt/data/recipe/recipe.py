@@ -108,6 +108,14 @@ class Recipe:
                 f"{data.table.name}: no column {_listed(missing)}, which the model was trained "
                 f"with; {nearest(missing[0], data.table.columns)}"
             )
+        known = {c["column"] for c in self.columns}
+        unused = [name for name in data.table.features() if name not in known]
+        if warn and unused:
+            log.warning(
+                "%s: column %s was not in training and is not used",
+                data.table.name,
+                _listed(unused),
+            )
         parts = []
         for column in self.used():
             found = cells(data, column["column"])
