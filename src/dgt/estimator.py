@@ -143,7 +143,8 @@ class NodeClassifier:
                 :meth:`fit`). With the Katz encoding, it must contain the training graph, with
                 another encoding it must be the training graph, unless the encoding carries over.
         """
-        return self._task.scores(self.inspect(data).given_logits)
+        logits = self.inspect(data).given_logits
+        return self._task.scores(logits)
 
     def predict(self, data: Data | None = None) -> Tensor:
         """Returns the predicted class of each node, as in ``y`` of the training graph.
@@ -151,8 +152,8 @@ class NodeClassifier:
         Args:
             data: As in :meth:`predict_proba`.
         """
-        predicted = self._task.predict(self.inspect(data).given_logits)
-        return torch.tensor(self.facts_.classes)[predicted]
+        logits = self.inspect(data).given_logits
+        return torch.tensor(self.facts_.classes)[self._task.predict(logits)]
 
     def score(
         self, data: Data | None = None, mask: str | Tensor = "test", metric: str | None = None
@@ -214,10 +215,11 @@ class NodeClassifier:
                 attend to themselves are left out.
         """
         inside = self.inspect(data)
-        given = as_sorted(inside.data, mask)
-        nodes = labeled_nodes(inside.data, inside.data.y, given).nonzero()[:, 0]
-        shares = same_label_share(inside.weights(nodes), nodes, inside.data.y, itself=itself)
-        return float(shares.nanmean())
+        nodes = labeled_nodes(inside.data, inside.data.y, as_sorted(inside.data, mask)).nonzero()[
+            :, 0
+        ]
+        weights, y = inside.weights(nodes), inside.data.y
+        return float(same_label_share(weights, nodes, y, itself=itself).nanmean())
 
     def inspect(self, data: Data | None = None) -> Inspection:
         """Opens the model on a graph for a look inside: logits, representations and attention.

@@ -292,7 +292,7 @@ def test_flags_take_precedence_over_the_file_and_the_file_over_defaults(
 
 def test_a_preset_is_that_of_the_graph_and_the_model(tmp_path: Path, monkeypatch, capsys):
     seen = []
-    monkeypatch.setattr("dgt.data.load", lambda graph, splits: None)
+    monkeypatch.setattr("dgt.data.load", lambda *_: None)
     monkeypatch.setattr(
         "dgt.runs.many.train_runs", lambda data, config, out, **_: seen.append(config)
     )
