@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 
 from dgt.config import Config
 from dgt.data.files import write_predictions
-from dgt.data.recipe import as_sorted
 from dgt.data.splits import PARTS, choose, labeled_nodes
 from dgt.errors import InputError
 from dgt.explain import Explanation, same_label_share
@@ -173,7 +172,7 @@ class NodeClassifier:
         y = self.facts_.labels(graph)
         if data is not None and isinstance(mask, str) and mask in PARTS:
             graph, _ = choose(graph, self.config.train.splits, self.config.train.split_index)
-        nodes = labeled_nodes(graph, y, as_sorted(graph, mask))
+        nodes = labeled_nodes(graph, y, mask)
         return self._task.measure(self._logits(steps)[nodes], y[nodes], [chosen])[chosen]
 
     def write_predictions(
@@ -215,9 +214,7 @@ class NodeClassifier:
                 attend to themselves are left out.
         """
         inside = self.inspect(data)
-        nodes = labeled_nodes(inside.data, inside.data.y, as_sorted(inside.data, mask)).nonzero()[
-            :, 0
-        ]
+        nodes = labeled_nodes(inside.data, inside.data.y, mask).nonzero().squeeze(1)
         weights, y = inside.weights(nodes), inside.data.y
         return float(same_label_share(weights, nodes, y, itself=itself).nanmean())
 

@@ -20,7 +20,8 @@ def labeled_nodes(data: Data, y: Tensor, mask: str | Tensor) -> Tensor:
     Args:
         data: The graph, with the masks of its split.
         y: The labels, -1 for unlabeled nodes. Shape: ``(N,)``.
-        mask: ``"train"``, ``"val"``, ``"test"``, ``"all"``, or a boolean mask of shape ``(N,)``.
+        mask: ``"train"``, ``"val"``, ``"test"``, ``"all"``, or a boolean mask of shape ``(N,)``, in
+            the order in which the user gave the nodes.
     """
     labeled = y >= 0
     if isinstance(mask, str):
