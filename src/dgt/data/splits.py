@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt.data.recipe.order import as_sorted
 from dgt.data.tensors import plain
 from dgt.errors import InputError
 
@@ -36,6 +37,7 @@ def labeled_nodes(data: Data, y: Tensor, mask: str | Tensor) -> Tensor:
         if chosen.dtype != torch.bool or chosen.shape != y.shape:
             kind = f"{mask.dtype} {tuple(mask.shape)}"
             raise InputError(f"mask: got {kind}, expected a boolean tensor ({len(y)},)")
+        chosen = as_sorted(data, chosen)
     chosen = chosen & labeled
     if not bool(chosen.any()):
         raise InputError(f"{data.name}: mask: contains no labeled node")
