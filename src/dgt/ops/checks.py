@@ -121,6 +121,8 @@ def check_all(
     operator: str, takes: Mapping[str, Takes], inputs: Sequence[Any], positive: str = ""
 ) -> None:
     """Does the work of :func:`check`; the axes in ``positive`` must not have size 0."""
+    if torch.compiler.is_compiling():
+        return  # operators still check their own inputs when the compiled code runs
     tensors: dict[str, tuple[Tensor, Takes]] = {}
     sizes: Sizes = {}
     later = []

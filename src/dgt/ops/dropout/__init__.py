@@ -86,7 +86,7 @@ def dropout(
     if relu and plus is not None:
         raise ValueError("dropout: relu and plus cannot be combined in training")
     if start is None:
-        start = _first_row.get() * x[0].numel() if x.dim() and len(x) else 0
+        start = _row() * x[0].numel() if x.dim() and len(x) else 0
     return operators.dropout(x, _seed(), p, relu, plus, start)
 
 
@@ -115,6 +115,11 @@ def dropout_linear(x: Tensor, weight: Tensor, bias: Tensor, p: float, row: int =
     return operators.dropout_linear(x, weight, bias, _seed(), p, row)
 
 
+def _row() -> int:
+    # torch.compile cannot trace a context variable; compiled models process all nodes at once.
+    return 0 if torch.compiler.is_compiling() else _first_row.get()
+
+
 def _seed() -> Tensor:
     """Draws a seed on the CPU, so that the masks are the same on every device."""
-    return torch.randint(2**62, (), device="cpu")
+    return operators.seed() if torch.compiler.is_compiling() else operators.draw_seed()

@@ -8,14 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from dgt.ops.checks import ANY, Takes, number, real, seed
+from dgt.ops import checks
+from dgt.ops.checks import ANY, Takes, number, real
 from dgt.ops.define import define
 from dgt.ops.dropout import cpu, reference
 
 _p = number(0, 1)
 # Bounds far above the size of any tensor, below which sums of indices cannot overflow.
 _start, _row = number(0, 2**62), number(0, 2**40)
-_seeded: dict[str, Takes] = {"seed": seed(), "p": _p}
+_seeded: dict[str, Takes] = {"seed": checks.seed(), "p": _p}
 
 dropout = define(
     "dropout",
@@ -32,6 +33,31 @@ relu_dropout_backward = define(
     fake=lambda grad, out, p: grad.new_empty(grad.shape),
     takes={"grad": real("..."), "out": real("..."), "p": _p},
 )
+
+
+def draw_seed() -> Tensor:
+    """Draws a seed from PyTorch's generator for the CPU."""
+    return torch.randint(2**62, (), device="cpu")
+
+
+@torch.library.custom_op("dgt::dropout_seed", mutates_args=("drawn",))
+def _compiled_seed(drawn: Tensor) -> Tensor:
+    drawn += 1
+    return draw_seed()
+
+
+@_compiled_seed.register_fake
+def _(drawn: Tensor) -> Tensor:
+    return torch.empty((), dtype=torch.int64)
+
+
+_drawn = torch.zeros((), dtype=torch.int64)
+
+
+def seed() -> Tensor:
+    """Draws the same seeds in compiled code, which otherwise has its own random numbers. As the
+    operator changes a counter, its calls are neither merged nor reordered."""
+    return _compiled_seed(_drawn)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -3,6 +3,6 @@ input may be sparse."""
 
 from dgt.ops.sparse.layer import SparseLinear
 from dgt.ops.sparse.product import matmul
-from dgt.ops.sparse.rows import Rows, csr, gather_rows, take_rows
+from dgt.ops.sparse.rows import Parts, Rows, csr, gather_rows, take_rows
 
-__all__ = ["Rows", "SparseLinear", "csr", "gather_rows", "matmul", "take_rows"]
+__all__ = ["Parts", "Rows", "SparseLinear", "csr", "gather_rows", "matmul", "take_rows"]

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from dgt.ops.dropout import dropout, dropout_linear
 from dgt.ops.linear import linear
 from dgt.ops.sparse.product import csr_matmul
-from dgt.ops.sparse.rows import Rows
+from dgt.ops.sparse.rows import Parts, Rows
 
 
 class SparseLinear(nn.Module):
@@ -41,11 +41,12 @@ class SparseLinear(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor | Rows) -> Tensor:
+    def forward(self, x: Tensor | Rows | Parts) -> Tensor:
         x, before = x if isinstance(x, Rows) else (x, 0)
-        if x.layout == torch.sparse_csr:
-            values = dropout(x.values(), self.dropout, self.training, start=before)
-            out = csr_matmul(x.crow_indices(), x.col_indices(), values, self.weight)
+        if isinstance(x, Parts) or x.layout == torch.sparse_csr:
+            x = x if isinstance(x, Parts) else Parts.of(x)
+            values = dropout(x.values, self.dropout, self.training, start=before)
+            out = csr_matmul(x.crow, x.columns, values, self.weight)
             return out if self.bias is None else out + self.bias.to(out.dtype)
         dropped = self.training and self.dropout > 0
         if dropped and self.bias is not None and not x.requires_grad:

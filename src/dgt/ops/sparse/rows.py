@@ -12,6 +12,23 @@ ROWS_TAKES = {"rows": size("N"), "nodes": index("Q", below="N")}
 """What functions take that select rows ``nodes`` of a matrix with ``rows`` rows."""
 
 
+class Parts(NamedTuple):
+    """A sparse (CSR) matrix as dense tensors, since ``torch.compile`` supports no sparse ones."""
+
+    crow: Tensor
+    """Row pointers, int64. Shape: ``(N + 1,)``."""
+    columns: Tensor
+    """Column indices, int64. Shape: ``(E,)``."""
+    values: Tensor
+    """Stored values. Shape: ``(E,)``."""
+
+    @classmethod
+    def of(cls, x: Tensor) -> "Parts":
+        """Returns the parts of a sparse (CSR) tensor, which share its memory."""
+        # Unlike detach, data makes no views, whose base torch.compile would look at.
+        return cls(x.crow_indices().data, x.col_indices().data, x.values().data)
+
+
 class Rows(NamedTuple):
     """Consecutive rows of a matrix, and their offset, which determines their dropout masks."""
 
