@@ -37,13 +37,16 @@ class Config:
         if given is not None and len(given) > 1 and self.record.single_criterion:
             names = ", ".join(FIELDS["criteria"].metadata["choices"].name(each) for each in given)
             raise InputError(f"criteria: {self.model.model} takes one criterion, got {names}")
-        for name in ("batch_size", "chunk_size"):
-            if getattr(self.train, name) is None:
+        train = self.train
+        if train.compile and (train.batch_size is not None or train.chunk_size is not None):
+            raise InputError("compile: not supported with batch_size or chunk_size")
+        for name in ("batch_size", "chunk_size", "compile"):
+            if getattr(train, name) in (None, False):
                 continue
             if not self.record.batching:
                 able = " and ".join(sorted(n for n in MODELS if MODELS[n].batching))
                 raise InputError(f"{name}: only {able} support it, got model {self.model.model}")
-            if self.model.norm == "batch":
+            if self.model.norm == "batch" and name != "compile":
                 raise InputError(
                     f"{name}: a batch norm needs all nodes at once; choose another norm"
                 )

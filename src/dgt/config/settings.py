@@ -247,6 +247,8 @@ class TrainConfig:
     chunk_size: int | None = None
     """Nodes that a step processes at a time: less memory and more time for the same result. Unset:
     all at once."""
+    compile: bool = False
+    """Compile the training step of dgt or dgt-light with torch.compile; this takes a minute."""
     seed: int = 0
     """Random seed of the initial weights and of dropout."""
     keep_checkpoints: int = 0
@@ -264,10 +266,7 @@ class TrainConfig:
         within(
             self,
             {
-                "weight_decay": (0, 1e6),
-                "feature_weight_decay": (0, 1e6),
-                "encoding_weight_decay": (0, 1e6),
-                "key_weight_decay": (0, 1e6),
+                **{f"{of}weight_decay": (0, 1e6) for of in ("", "feature_", "encoding_", "key_")},
                 "epochs": (1, 10_000_000),
                 "patience": (1, 10_000_000),
                 "batch_size": (1, 2**31 - 1),

@@ -90,6 +90,8 @@ def require_possible(config: Config) -> None:
         raise InputError(
             "batch_size: not supported with several processes; use chunk_size to save memory"
         )
+    if size() > 1 and config.train.compile:
+        raise InputError("compile: not supported with several processes")
     if size() > 1 and config.model.norm == "batch":
         raise InputError("norm: a batch norm needs all nodes in one process; choose another norm")
 

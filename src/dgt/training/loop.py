@@ -20,8 +20,8 @@ from dgt.storage.fingerprint import fingerprint
 from dgt.system.devices import seeded, supports_fused_adam
 from dgt.system.progress import live_bar
 from dgt.training import checkpoint, distributed
-from dgt.training.batching import Whole
-from dgt.training.steps import evaluate, joined, step
+from dgt.training.batching import Forward, Whole
+from dgt.training.steps import compiled, evaluate, joined, step
 from dgt.training.task import Task
 
 # Bounds the work that an interrupted run loses; results do not depend on it.
@@ -80,6 +80,7 @@ def fit(
     optimizer = torch.optim.Adam(
         parameter_groups(model, config), lr=config.lr, fused=supports_fused_adam(device)
     )
+    forward = compiled(model) if config.compile else model
     identity = ""
     if folder is not None:
         identity = steps.identity() + fingerprint([y, train_mask, val_mask])
@@ -104,7 +105,9 @@ def fit(
             for epoch in range(len(at.rows) + 1, config.epochs + 1):
                 if epoch > at.best_epoch + config.patience:
                     break
-                train_loss, train_value = _epoch(model, optimizer, steps, task, train, labels)
+                train_loss, train_value = _epoch(
+                    model, forward, optimizer, steps, task, train, labels
+                )
                 _update_average(average, model, config.average, epoch)
                 val_loss, val_value = _validate(model, average, steps, task, val, labels)
                 train_loss, val_loss = _summed(steps, [train_loss, val_loss])
@@ -142,6 +145,7 @@ def fit(
 
 def _epoch(
     model: nn.Module,
+    forward: Forward,
     optimizer: torch.optim.Optimizer,
     steps: Whole,
     task: Task,
@@ -154,7 +158,7 @@ def _epoch(
     found, order = [], []
     for batch in steps.batches(nodes):
         optimizer.zero_grad()
-        loss, logits = step(model, steps, task, batch, y)
+        loss, logits = step(model, steps, task, batch, y, forward)
         optimizer.step()
         total += (loss * (len(batch) / len(nodes))).item()
         found.append(steps.all_of(logits, batch))

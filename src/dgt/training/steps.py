@@ -9,10 +9,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._dynamo.exc import BackendCompilerFailed
 from torch.func import functional_call
 
 from dgt.config import Config
-from dgt.training.batching import Batched, Chunked, Whole
+from dgt.errors import InputError
+from dgt.ops.sparse import Parts
+from dgt.training.batching import Batched, Chunked, Forward, Whole
 from dgt.training.task import Task
 
 
@@ -32,8 +35,29 @@ def steps_for(config: Config, inputs: Mapping[str, Any], device: torch.device) -
     return Whole(inputs)
 
 
+def compiled(model: nn.Module) -> Forward:
+    """Compiles the forward pass of DGT, and with it the backward pass. The first call takes
+    long."""
+    run = torch.compile(model, fullgraph=True)
+
+    def forward(**inputs: Any) -> Tensor:
+        sparse = {n for n, x in inputs.items() if x is not None and x.layout == torch.sparse_csr}
+        try:
+            return run(**{n: Parts.of(x) if n in sparse else x for n, x in inputs.items()})
+        except BackendCompilerFailed as error:
+            reason = str(error).strip().splitlines()[0]
+            raise InputError(f"compile: torch.compile does not work here: {reason}") from error
+
+    return forward
+
+
 def step(
-    model: nn.Module, steps: Whole, task: Task, nodes: Tensor, y: Tensor
+    model: nn.Module,
+    steps: Whole,
+    task: Task,
+    nodes: Tensor,
+    y: Tensor,
+    forward: Forward | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Runs a forward and a backward pass.
 
@@ -43,11 +67,12 @@ def step(
         task: Defines the loss.
         nodes: The nodes of the step, int64.
         y: The labels of all nodes. Shape: ``(N,)``.
+        forward: The model, if it is called in another way, see :func:`compiled`.
 
     Returns:
         This process's share of the mean loss, and the logits of its own nodes.
     """
-    logits = steps.logits(model, nodes)
+    logits = steps.logits(forward or model, nodes)
     loss = task.loss(logits, y[steps.own(nodes)]) / len(nodes)
     loss.backward()
     steps.add_up(w.grad for w in model.parameters() if w.grad is not None)
