@@ -8,6 +8,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from dgt.system.folders import use_writable_caches
+
 if TYPE_CHECKING:
     from dgt.config import Config as Config
     from dgt.data import load as load
@@ -31,6 +33,8 @@ __all__ = [
     "current_sequences",
     "load",
 ]
+
+use_writable_caches()  # before numba compiles anything
 
 _HOME = {
     "Config": "dgt.config",

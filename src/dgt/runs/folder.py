@@ -182,7 +182,7 @@ class RunFolder:
 
     def _entries(self) -> list[Path]:
         """Returns the content of the folder, without leftovers of interrupted processes."""
-        return [p for p in self.path.iterdir() if not _is_part(p) and p.name != LOCK]
+        return [path for path in self.path.iterdir() if not _is_left(path)]
 
     def _withdraw(self) -> None:
         """Removes the files of a run that there is nothing to resume from."""
@@ -226,16 +226,25 @@ def _runs(folder: Path) -> list[Path]:
 
 def _clear(folder: Path) -> None:
     """Removes the files of a run and of its subfolders. All other files are kept."""
-    for run in _runs(folder):
-        _clear(run)
-        for name in (CONFIG, LOCK):
-            (run / name).unlink(missing_ok=True)
-        if not any(run.iterdir()):
-            run.rmdir()
+    for run in folder.glob("run-*"):
+        if run.is_dir() and not run.is_symlink():
+            if (run / CONFIG).is_file():
+                _clear(run)
+                (run / CONFIG).unlink()
+            # A process that was killed may have left a folder without settings.
+            if all(_is_left(path) for path in run.iterdir()):
+                for path in run.iterdir():
+                    path.unlink(missing_ok=True)
+                run.rmdir()
     for name in FILES[1:]:
         (folder / name).unlink(missing_ok=True)
     clear_kept(folder)
     _remove_parts(folder)
+
+
+def _is_left(path: Path) -> bool:
+    """Returns whether a file is a leftover of an interrupted process."""
+    return _is_part(path) or path.name == LOCK
 
 
 def _is_part(path: Path) -> bool:

@@ -3,22 +3,25 @@
 import contextlib
 import os
 import secrets
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from dgt.errors import InputError
+from dgt.system.folders import user_cache
 
 
 def cache_folder() -> Path:
-    """Returns ``DGT_CACHE``, or the folder ``dgt`` in the cache folder of the platform."""
+    """Returns ``DGT_CACHE``, or the folder ``dgt`` in the cache folder of the platform.
+
+    If that cannot be written, it is a temporary folder.
+    """
     given = os.environ.get("DGT_CACHE")
-    if given:
+    if not given:
+        return user_cache()
+    try:
         return Path(given).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "dgt"
-    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "dgt"
+    except RuntimeError:
+        raise InputError(f"DGT_CACHE: {given}: there is no home folder") from None
 
 
 def write_atomically(path: Path | str, write: Callable[[Path], None], replace: bool = True) -> None:
