@@ -4,14 +4,17 @@ import os
 import pickle
 import shutil
 import ssl
+from email.message import Message
 from pathlib import Path
+from urllib.request import Request
+from urllib.response import addinfourl
 
 import numpy as np
 import pytest
 import torch
 
 from dgt import data
-from dgt.data import files, load
+from dgt.data import files, load, raw_files
 from dgt.data.benchmarks import BENCHMARKS
 from dgt.data.splits import choose
 from dgt.errors import InputError
@@ -42,7 +45,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
     monkeypatch.delenv("DGT_DATA", raising=False)
     monkeypatch.setenv("DGT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("urllib.request.urlopen", refuse)
+    monkeypatch.setattr("dgt.data.raw_files.open_url", refuse)
     monkeypatch.setattr("torch_geometric.io.fs.cp", refuse)
     return tmp_path / "cache"
 
@@ -228,19 +231,18 @@ def test_every_file_is_downloaded_over_verified_tls_and_checked(
     benchmark = BENCHMARKS[name]
     asked: list[str] = []
 
-    def answer(url: str, **options: object) -> io.BytesIO:
+    def answer(url: str) -> io.BytesIO:
         assert url.startswith("https://")
-        assert options == {}  # the default context verifies certificates
         asked.append(url.rpartition("/")[2])
         return io.BytesIO((benchmark_data / benchmark.folder / asked[-1]).read_bytes())
 
-    monkeypatch.setattr("urllib.request.urlopen", answer)
+    monkeypatch.setattr("dgt.data.raw_files.open_url", answer)
     assert figures(load(name, "published")) == PUBLISHED[name]
     assert sorted(asked) == sorted(benchmark.checked_files())
     assert len(asked) == {"planetoid": 18, "platonov": 1}.get(benchmark.folder.split("/")[0], 12)
 
     (offline / "graphs" / f"{name}.npz").unlink()
-    monkeypatch.setattr("urllib.request.urlopen", lambda url: io.BytesIO(b"another file"))
+    monkeypatch.setattr("dgt.data.raw_files.open_url", lambda url: io.BytesIO(b"another file"))
     with pytest.raises(InputError, match=r"^https://.*: not the published file"):
         load(name, "published")
 
@@ -270,6 +272,24 @@ def test_the_files_and_addresses_are_those_that_pyg_downloads(
 def test_verified_contexts_are_the_default() -> None:
     assert ssl._create_default_https_context is ssl.create_default_context
     assert ssl.create_default_context().verify_mode == ssl.CERT_REQUIRED
+
+
+def test_redirects_do_not_leave_https(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers all requests with redirects, without a network."""
+    targets = iter(["https://one.example/file", "http://two.example/file"])
+
+    def redirect(_: object, request: Request) -> addinfourl:
+        headers = Message()
+        headers["Location"] = next(targets)
+        response = addinfourl(io.BytesIO(), headers, request.full_url, 302)
+        response.msg = "Found"
+        return response
+
+    monkeypatch.setattr("urllib.request.HTTPSHandler.https_open", redirect)
+    with pytest.raises(InputError, match=r"^http://two\.example/file: not an HTTPS address"):
+        raw_files.open_url("https://zero.example/file")
+    with pytest.raises(InputError, match="not an HTTPS address"):
+        raw_files.open_url("http://zero.example/file")
 
 
 def test_names_that_are_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

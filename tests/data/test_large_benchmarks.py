@@ -3,10 +3,12 @@
 import csv
 import dataclasses
 import gzip
+import hashlib
+import io
 import json
+import os
 import pickle
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from dgt.config import Config, read_preset
 from dgt.data import load
 from dgt.data.benchmarks import BENCHMARKS
 from dgt.data.large_benchmarks import ARXIV, REDDIT, TWITCH, _read_splits
+from dgt.data.raw_files import checksums, require_sum
 from dgt.data.splits import choose
 from dgt.errors import InputError
 from dgt.experiments import Table, reproduce, runner
@@ -37,7 +40,7 @@ def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DGT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("DGT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("torch_geometric.io.fs.cp", _refuse)
-    monkeypatch.setattr("urllib.request.urlopen", _refuse)
+    monkeypatch.setattr("dgt.data.raw_files.open_url", _refuse)
     return tmp_path / "data"
 
 
@@ -123,10 +126,69 @@ def test_arxivs_real_labels_and_split(
     assert data.class_names[:2] == ["arxiv cs na", "arxiv cs mm"]
 
 
-def test_arxiv_without_ogb(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ogb.nodeproppred", None)
-    with pytest.raises(InputError, match=r"pip install 'deformable-graph-transformer\[large\]'"):
-        load("ogbn-arxiv")
+def test_arxiv_from_its_archive(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).normal(size=(NODES, 4)).round(6)
+    parts = [list(range(40)), list(range(40, 50)), list(range(50, 60))]
+    source = data_folder.parent / "arxiv"
+    write_arxiv(source, x, [node % 3 for node in range(NODES)], parts)
+    (source / "processed").mkdir()
+    (source / "processed/geometric_data_processed.pt").write_bytes(pickle.dumps(_refuse))
+    archive = shutil.make_archive(str(source), "zip", source.parent, "arxiv")
+
+    def answer(url: str) -> io.BufferedReader:
+        assert url == "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
+        return open(archive, "rb")
+
+    monkeypatch.setattr("dgt.data.raw_files.open_url", answer)
+    expect(monkeypatch, "ogbn-arxiv", NODES, len(UNDIRECTED), 4, 3)
+    data = load("ogbn-arxiv")
+    np.testing.assert_array_equal(data.x, x.astype(np.float32))
+    assert undirected(data) == UNDIRECTED
+
+
+class Evil:
+    """Creates a folder when it is unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_processed_files_of_other_programs_are_not_loaded(
+    name: str, data_folder: Path, tmp_path: Path
+) -> None:
+    """PyG and OGB would load these pickles, if they were next to the raw files."""
+    executed = tmp_path / "executed"
+    folder = data_folder / BENCHMARKS[name].folder
+    for parent in (folder, folder.parent):
+        for file in ("data.pt", "pre_filter.pt", "pre_transform.pt", "data_processed",
+                     "geometric_data_processed.pt"):  # fmt: skip
+            path = parent / "processed" / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.save(Evil(executed), path)
+    with pytest.raises(InputError):
+        load(name, "published")
+    assert not executed.exists()
+
+
+@pytest.mark.parametrize("file", ["adj_full.npz", "feats.npy"])
+def test_pickles_of_reddit_are_not_loaded(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    x, parts = np.ones((NODES, 5)), [list(range(40)), list(range(40, 50)), list(range(50, 60))]
+    write_reddit(data_folder / REDDIT, x, {node: node % 4 for node in range(NODES)}, parts)
+    evil = np.array([Evil(tmp_path / "executed")], dtype=object)
+    path = data_folder / REDDIT / file
+    if file == "feats.npy":
+        np.save(path, evil, allow_pickle=True)
+    else:
+        np.savez(path, data=evil, indices=evil, indptr=evil, shape=evil)
+    with pytest.raises(InputError, match="reddit: could not be read"):
+        load("reddit")
+    assert not (tmp_path / "executed").exists()
 
 
 def write_reddit(folder: Path, x: np.ndarray, y: dict[int, int], parts: list[list[int]]) -> None:
@@ -208,19 +270,22 @@ def write_twitch(folder: Path, nodes: int) -> list[dict[str, Any]]:
     return rows
 
 
-def write_splits(folder: Path, nodes: int, count: int = 5) -> np.ndarray:
+def write_splits(folder: Path, nodes: int, patch: pytest.MonkeyPatch, count: int = 5) -> np.ndarray:
     splits = np.empty(count, dtype=object)
     for split in range(count):
         order = np.random.default_rng(split).permutation(nodes).tolist()
         half, rest = nodes // 2, nodes * 3 // 4
         splits[split] = {"train": order[:half], "valid": order[half:rest], "test": order[rest:]}
-    np.save(folder / "twitch-gamer-splits.npy", splits, allow_pickle=True)
+    path = folder / "twitch-gamer-splits.npy"
+    np.save(path, splits, allow_pickle=True)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    patch.setitem(checksums(), "twitch-gamers/twitch-gamer-splits.npy", digest)
     return splits
 
 
 def test_twitch(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = write_twitch(data_folder / TWITCH, NODES)
-    splits = write_splits(data_folder / TWITCH, NODES)
+    splits = write_splits(data_folder / TWITCH, NODES, monkeypatch)
     expect(monkeypatch, "twitch-gamers", NODES, len(UNDIRECTED), None, 2)
     data = load("twitch-gamers")
     assert data.y.tolist() == [row["mature"] for row in rows]
@@ -247,6 +312,7 @@ def test_twitchs_real_splits(
     benchmark_data: Path, data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = benchmark_data / "large" / "twitch-gamer-splits.npy"
+    require_sum(file, "twitch-gamers/twitch-gamer-splits.npy", "splits")
     truth = np.load(file, allow_pickle=True)
     splits = _read_splits(file)
     assert len(splits) == 5
@@ -255,22 +321,22 @@ def test_twitchs_real_splits(
         assert sorted([*own["train"], *own["valid"], *own["test"]]) == list(range(168_114))
 
 
-def test_twitchs_splits_run_no_code(tmp_path: Path) -> None:
-    class Evil:
-        def __reduce__(self) -> tuple[Any, ...]:
-            return Path.touch, (tmp_path / "touched",)
-
-    np.save(tmp_path / "splits.npy", np.array([Evil()], dtype=object), allow_pickle=True)
+def test_twitchs_splits_run_no_code(data_folder: Path, tmp_path: Path) -> None:
+    write_twitch(data_folder / TWITCH, NODES)
+    path = data_folder / TWITCH / "twitch-gamer-splits.npy"
+    np.save(path, np.array([Evil(tmp_path / "executed")], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match="not the published file: its SHA-256 sum"):
+        load("twitch-gamers")
     with pytest.raises(pickle.UnpicklingError, match="expected plain lists of numbers"):
-        _read_splits(tmp_path / "splits.npy")
-    assert not (tmp_path / "touched").exists()
+        _read_splits(path)
+    assert not (tmp_path / "executed").exists()
 
 
 def test_twitch_with_rows_in_another_order(
     data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_twitch(data_folder / TWITCH, NODES)
-    write_splits(data_folder / TWITCH, NODES)
+    write_splits(data_folder / TWITCH, NODES, monkeypatch)
     file = data_folder / TWITCH / "large_twitch_features.csv"
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[0], *reversed(lines[1:])]))
@@ -284,9 +350,9 @@ def test_no_network_and_other_graphs(name: str, data_folder: Path) -> None:
         load(name)
 
 
-def test_files_of_another_graph(data_folder: Path) -> None:
+def test_files_of_another_graph(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_twitch(data_folder / TWITCH, NODES)
-    write_splits(data_folder / TWITCH, NODES)
+    write_splits(data_folder / TWITCH, NODES, monkeypatch)
     with pytest.raises(InputError, match="not twitch-gamers: got 60 nodes, expected 168114"):
         load("twitch-gamers")
 
@@ -312,7 +378,7 @@ def test_tables_have_the_large_graphs_that_are_here(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_twitch(data_folder / TWITCH, NODES)
-    write_splits(data_folder / TWITCH, NODES)
+    write_splits(data_folder / TWITCH, NODES, monkeypatch)
     expect(monkeypatch, "twitch-gamers", NODES, len(UNDIRECTED), None, 2)
     x = np.random.default_rng(0).normal(size=(NODES, 4))
     parts = [list(range(40)), list(range(40, 50)), list(range(50, 60))]

@@ -163,7 +163,7 @@ def _found(benchmark: Benchmark) -> Path | None:
 def _build(name: str) -> Data:
     """Reads a benchmark from copies or links in a temporary folder.
 
-    PyG's and OGB's readers write next to the raw files, which may be read-only or in use by another
+    PyG's readers write next to the raw files, which may be read-only or in use by another
     process.
     """
     benchmark = BENCHMARKS[name]

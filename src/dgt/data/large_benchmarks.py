@@ -3,7 +3,6 @@
 import csv
 import gzip
 import pickle
-import zipfile
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +13,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.datasets import Reddit2
 
-from dgt.data.raw_files import download
+from dgt.data.raw_files import download, extract, require_sum
 from dgt.errors import InputError
 
 ARXIV = "ogb/ogbn_arxiv"
@@ -24,48 +23,53 @@ _SNAP = "https://snap.stanford.edu/data/twitch_gamers.zip"
 _LINKX = "https://github.com/CUAI/Non-Homophily-Large-Scale/raw/master/data/splits"
 _GOOGLE = "https://drive.usercontent.google.com/download?id={}&confirm=t"
 TWITCH_SPLITS = "twitch-gamer-splits.npy"
+_OGB = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
+ARXIV_TABLES = ("raw/edge.csv.gz", "raw/node-feat.csv.gz", "raw/node-label.csv.gz")
+ARXIV_SPLITS = {
+    "train": "split/time/train.csv.gz",
+    "val": "split/time/valid.csv.gz",
+    "test": "split/time/test.csv.gz",
+}
+ARXIV_NAMES = "mapping/labelidx2arxivcategeory.csv.gz"
 EDGES, FEATURES = "large_twitch_edges.csv", "large_twitch_features.csv"
 
 
 def read_arxiv(root: Path) -> Data:
-    """Reads ogbn-arxiv with the reader of OGB, and its split by year.
+    """Reads ogbn-arxiv with its split by year, from the CSV files of OGB.
 
-    The reader caches a pickled copy, which torch's safe loading refuses. There is none in ``root``,
-    so it always reads the raw files.
+    OGB's own reader downloads without encryption, and loads pickles that it finds.
     """
-    try:
-        from ogb.nodeproppred import NodePropPredDataset
-    except ImportError:
-        raise InputError(
-            "ogbn-arxiv: requires the package ogb; install it with "
-            "pip install 'deformable-graph-transformer[large]'"
-        ) from None
     folder = root / ARXIV
-    if folder.is_dir():
-        # Without this file the reader assumes an old version and prompts the user.
-        release = folder / "RELEASE_v1.txt"
-        if not release.exists():
-            release.touch()
-        (folder / "processed").mkdir()
-    dataset = NodePropPredDataset("ogbn-arxiv", str(folder.parent))
-    graph, labels = dataset[0]
+    needed = [*ARXIV_TABLES, *ARXIV_SPLITS.values()]
+    if not all((folder / name).is_file() for name in needed):
+        archive = download(_OGB, folder / "arxiv.zip")
+        extract(archive, {name: folder / name for name in (*needed, ARXIV_NAMES)})
+    edges, x, y = (_numbers(folder / name) for name in ARXIV_TABLES)
     data = Data(
-        x=torch.tensor(graph["node_feat"]),
-        edge_index=torch.tensor(graph["edge_index"]),
-        y=torch.tensor(labels[:, 0]),
+        x=torch.from_numpy(x.astype(np.float32)),
+        edge_index=torch.from_numpy(edges.T.astype(np.int64)),
+        y=torch.from_numpy(y[:, 0].astype(np.int64)),
     )
-    parts = dataset.get_idx_split()
-    for part, nodes in (("train", "train"), ("val", "valid"), ("test", "test")):
-        data[f"{part}_mask"] = _mask(parts[nodes], len(data.y))
-    names = folder / "mapping" / "labelidx2arxivcategeory.csv.gz"
-    if names.is_file():
-        with gzip.open(names, "rt", newline="") as file:
+    for part, name in ARXIV_SPLITS.items():
+        data[f"{part}_mask"] = _mask(_numbers(folder / name)[:, 0], len(y))
+    if (folder / ARXIV_NAMES).is_file():
+        with gzip.open(folder / ARXIV_NAMES, "rt", newline="") as file:
             data.class_names = [category for _, category in list(csv.reader(file))[1:]]
     return data
 
 
+def _numbers(path: Path) -> np.ndarray:
+    """Reads a CSV file without a header. Shape: ``(rows, columns)``."""
+    options = pyarrow.csv.ReadOptions(autogenerate_column_names=True)
+    table = pyarrow.csv.read_csv(path, read_options=options)
+    return np.stack([column.to_numpy() for column in table.columns], axis=1)
+
+
 def read_reddit(root: Path) -> Data:
-    """Reads Reddit in the sparser version of GraphSAINT, which the paper uses."""
+    """Reads Reddit in the sparser version of GraphSAINT, which the paper uses.
+
+    PyG reads its arrays without pickle, and the folder ``processed`` of ``root`` is new.
+    """
     for name, number in (
         ("adj_full.npz", Reddit2.adj_full_id),
         ("feats.npy", Reddit2.feats_id),
@@ -85,13 +89,10 @@ def read_twitch(root: Path) -> Data:
     """
     folder = root / TWITCH
     if not (folder / EDGES).is_file() or not (folder / FEATURES).is_file():
-        with zipfile.ZipFile(download(_SNAP, folder / "twitch_gamers.zip")) as archive:
-            for name in archive.namelist():
-                if Path(name).name in (EDGES, FEATURES):
-                    (folder / Path(name).name).write_bytes(archive.read(name))
-    splits = folder / TWITCH_SPLITS
-    if not splits.is_file():
-        download(f"{_LINKX}/{TWITCH_SPLITS}", splits)
+        archive = download(_SNAP, folder / "twitch_gamers.zip")
+        extract(archive, {name: folder / name for name in (EDGES, FEATURES)})
+    splits = download(f"{_LINKX}/{TWITCH_SPLITS}", folder / TWITCH_SPLITS)
+    require_sum(splits, f"{TWITCH}/{TWITCH_SPLITS}", TWITCH_SPLITS)
 
     text = pyarrow.csv.ConvertOptions(
         column_types=dict.fromkeys(["created_at", "updated_at"], "str")
@@ -150,7 +151,10 @@ class _ArraysOnly(pickle.Unpickler):
 
 
 def _read_splits(path: Path) -> list[dict[str, list[int]]]:
-    """Reads the splits of LINKX, an object array, which NumPy can only store as pickle."""
+    """Reads the splits of LINKX, an object array, which NumPy can only store as pickle.
+
+    Besides the check of its sum, only plain values are unpickled.
+    """
     with open(path, "rb") as file:
         _skip_header(file)
         return list(_ArraysOnly(file).load())
