@@ -4,6 +4,7 @@ This module is imported when the first tensor on a GPU comes. Under Triton's int
 (``TRITON_INTERPRET=1``), it also takes tensors on the CPU.
 """
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -21,21 +22,17 @@ SEGMENT = 512
 """The number of entries of a node that one program sums; see ``triton_gather``."""
 BLOCKS = {triton_kernels.forward: 8, triton_kernels.backward: 4, gather: 8}
 """Positions per block without tuning. The backward pass needs more registers for each."""
+SUMS: dict[Any, list[str]] = {triton_kernels.forward: [], triton_kernels.backward: ["grad_values"]}
+"""The kernels that are tuned, and the arguments to which they add: zeroed before each trial."""
 
-_KEY = ["T", "M", "D", "K", "L", "BILINEAR", "NORMALIZE"]
 
-
-def _tuned(kernel: Any, sums: list[str]) -> Any:
-    """Returns a kernel with tuned block sizes. Tensors in ``sums`` are zeroed before each trial."""
+@cache
+def _tuned(kernel: Any) -> Any:
+    """Returns a kernel that chooses its block sizes."""
     pruning = {"early_config_prune": prune}
-    tune = triton.autotune(CONFIGS, _KEY, reset_to_zero=sums, prune_configs_by=pruning)
+    key = ["T", "M", "D", "K", "L", "BILINEAR", "NORMALIZE"]
+    tune = triton.autotune(CONFIGS, key, reset_to_zero=SUMS[kernel], prune_configs_by=pruning)
     return tune(kernel)
-
-
-TUNED = {
-    triton_kernels.forward: _tuned(triton_kernels.forward, []),
-    triton_kernels.backward: _tuned(triton_kernels.backward, ["grad_values"]),
-}
 
 
 def forward(
@@ -114,7 +111,8 @@ def _rows(sequences: Tensor) -> Tensor:
 def _may_tune() -> bool:
     """Returns whether trials are possible, and another run may choose other block sizes and thus
     another order of sums."""
-    return not (torch.are_deterministic_algorithms_enabled() or triton.knobs.runtime.interpret)
+    compiled = isinstance(gather, triton.JITFunction)
+    return compiled and not torch.are_deterministic_algorithms_enabled()
 
 
 def _launch(
@@ -125,7 +123,9 @@ def _launch(
         return
     given = {**shared._asdict(), **sizes, "enable_fp_fusion": True}
     with torch.cuda.device_of(inputs[0]):
-        if kernel in TUNED and grid[0] >= TUNED_FROM and _may_tune():
-            TUNED[kernel][grid](*inputs, **given)
+        if kernel in SUMS and grid[0] >= TUNED_FROM and _may_tune():
+            _tuned(kernel)[grid](*inputs, **given)
         else:
-            kernel[grid](*inputs, **given, **default(shared, BLOCKS[kernel]).all_kwargs())
+            config = default(shared, BLOCKS[kernel])
+            warps = {"num_warps": config.num_warps, "num_stages": config.num_stages}
+            kernel[grid](*inputs, **given, **config.kwargs, **warps)

@@ -76,7 +76,7 @@ def default(sizes: Sizes, block: int) -> triton.Config:
 
 CONFIGS = [
     triton.Config({"BLOCK": block}, num_warps=warps, num_stages=1)
-    for block in (4, 8, 16, 32)
+    for block in (4, 8, 16)
     for warps in (1, 2, 4, 8)
 ]
 """The block sizes to choose from by tuning."""
