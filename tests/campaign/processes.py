@@ -4,6 +4,7 @@ The processes are forked from one that has imported the package but computed not
 each starts in a fraction of a second.
 """
 
+import contextlib
 import multiprocessing
 import os
 import resource
@@ -179,8 +180,9 @@ def _main(
     for each in setup:
         each()
     code = main(tokens)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(code)
 
 
@@ -242,13 +244,3 @@ def become_nobody() -> None:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-
-
-def close(number: int) -> None:
-    """Closes standard output or error."""
-    os.close(number)
-
-
-def redirect(number: int, path: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY)
-    os.dup2(descriptor, number)

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from dgt.cli.app import app
 from tests.campaign.__main__ import begin, text
 from tests.campaign.classes import CLASSES, KNOWN_WRONG, cases
+from tests.campaign.classes.flag_values import COMMANDS
 from tests.campaign.pool import run_all
 
 # Processes of their own, and calls of operators: not inputs.
@@ -36,6 +38,11 @@ def test_there_are_enough_inputs_and_controls(environment: dict[str, str]) -> No
     inputs = [klass for klass in CLASSES if klass not in SLOW]
     assert sum(counts[klass] for klass in inputs) >= 2000
     assert sum(controls[klass] for klass in inputs) >= 200
+
+
+def test_every_command_is_tried() -> None:
+    names = {name for name in app if not name.startswith("-")}
+    assert names == set(COMMANDS)
 
 
 def test_the_readme_names_every_class() -> None:

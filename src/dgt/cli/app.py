@@ -71,6 +71,9 @@ def main(tokens: list[str] | None = None) -> int:
     # Must be set before torch is loaded. Threads then sleep while they wait for each other; by
     # default they spin, which slows training down many times on a busy machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed before the process was started
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
     logging.addLevelName(logging.WARNING, "warning")
     try:

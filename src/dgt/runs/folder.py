@@ -129,11 +129,17 @@ class RunFolder:
         """Yields a function that appends an epoch to ``metrics.jsonl``, after those in ``rows``."""
         path = self.path / EPOCHS
         write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
-        with open(path, "a", buffering=1) as file:
+        with open(path, "ab", buffering=0) as file:
 
             def append(row: Row) -> None:
                 self.require_held()
-                file.write(json.dumps(row) + "\n")
+                line = json.dumps(row).encode() + b"\n"
+                try:
+                    whole = file.write(line) == len(line)
+                except OSError as error:
+                    raise InputError(f"{path}: cannot write: {error.strerror}") from None
+                if not whole:
+                    raise InputError(f"{path}: cannot write: the disk is full")
 
             yield append
 

@@ -10,6 +10,8 @@ COMMANDS: dict[str, list[str]] = {
     "prepare": ["prepare", "graph", "--quiet", "--out", "cache", *FLAGS],
     "predict": ["predict", "run", "--quiet", "--out", "predictions.csv"],
     "explain": ["explain", "run", "n3"],
+    "explore": ["explore", "run", "--no-browser", "--port=0"],
+    "report": ["report", "run", "--quiet", "--out", "report.html"],
     "info": ["info", "graph"],
     "tune": ["tune", "graph", "--quiet", "--out", "search", "--trials=1", "--runs=1", *FLAGS],
     "reproduce": ["reproduce", "table1", "--show", "--datasets=cora", "--models=gcn"],

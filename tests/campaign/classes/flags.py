@@ -21,8 +21,10 @@ from tests.campaign.material import TRAIN, copy, require_run
 def cases() -> Iterator[Case]:
     for name in COMMANDS:
         for argument in _arguments(name):
-            yield from _wrong(name, argument)
-            if argument.name.startswith("--"):
+            wrong = _wrong(name, argument)
+            # A valid explorer serves its page until it is interrupted.
+            yield from (case for case in wrong if name != "explore" or case.expect == "refused")
+            if argument.name.startswith("--") and name != "explore":
                 yield from _controls(name, argument)
         yield from _unknown(name)
     yield from _together()
@@ -58,7 +60,7 @@ def _case(
 ) -> Case:
     def prepare() -> None:
         copy("graph")
-        if tokens[0] in ("predict", "explain"):
+        if tokens[0] in ("predict", "explain", "explore", "report"):
             copy("run")
         if tokens[0] == "reproduce":
             copy("results")
@@ -169,9 +171,9 @@ def _unknown(name: str) -> Iterator[Case]:
         "--lrr=0.1",
     ):
         tokens = [*base, token]
-        expect: Expect = "refused"
-        if token == "--" or (name == "predict" and token == "surplus"):
-            expect = "either" if token == "--" else "refused"
+        if token == "--" and name == "explore":
+            continue
+        expect: Expect = "either" if token == "--" else "refused"
         yield _case(f"{name} {token}", expect, tokens, (f"{token}|unknown|unused|argument",))
     for argument in _arguments(name):
         if argument.name.startswith("--") and kind(argument) is not bool:
