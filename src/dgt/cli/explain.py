@@ -39,6 +39,7 @@ def explain(
     from dgt.data import load
     from dgt.estimator import NodeClassifier
     from dgt.report import plots
+    from dgt.report.attention_figure import attention
 
     if out is not None:
         plots.check_path(out)
@@ -48,7 +49,7 @@ def explain(
     found = classifier.explain(node, top, data)
     show_keys(found)
     if out is not None:
-        plots.save(plots.attention({f"Node {found.id}": found}), out)
+        plots.save(attention({f"Node {found.id}": found}), out)
         print(f"figure in {out}")
 
 

@@ -19,7 +19,7 @@ from dgt.experiments.paper import ATTENTION
 from dgt.experiments.table import Line, Run, Setup, Table
 from dgt.experiments.table1 import found
 from dgt.explain import Explanation
-from dgt.report import plots
+from dgt.report.attention_figure import attention
 from dgt.report.sheet import Sheet
 
 NAME = "attention"
@@ -80,7 +80,7 @@ def draw(lines: list[Line]) -> Figure | None:
         for line in lines
         for first in _measured(line)[:1]
     }
-    return plots.attention(panels) if panels else None
+    return attention(panels) if panels else None
 
 
 def _measured(line: Line) -> list[dict[str, Any]]:
