@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from dgt.system import progress
-from dgt.system.progress import duration, live_bar, progress_bar
+from dgt.system.progress import Curve, duration, live_bar, progress_bar, sparkline
 
 
 @pytest.fixture
@@ -74,3 +74,22 @@ def test_a_bar_with_a_delay_is_not_shown_for_short_work(terminal: io.StringIO) -
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_a_sparkline_shows_the_range_and_the_last_value() -> None:
+    assert sparkline([1.0], 8) == "▁"
+    assert sparkline([0.0, 0.5, 1.0, 0.0], 8) == "▁▅█▁"
+    long = [i / 999 for i in range(1000)]
+    line = sparkline(long, 10)
+    assert len(line) == 10
+    assert line[-1] == "█"
+    assert list(line) == sorted(line)
+
+
+def test_a_curve_grows_below_the_bar(terminal: io.StringIO) -> None:
+    curve = Curve("val accuracy", "{:.0%}".format, [])
+    with live_bar("epochs", 3, shown=True, below=lambda: curve) as show:
+        for epoch, value in enumerate((0.2, 0.9, 0.5), start=1):
+            curve.values.append(value)
+            show(epoch)
+    assert "val accuracy ▁█▄ 20% to 90%" in terminal.getvalue()

@@ -311,7 +311,7 @@ def test_your_own_graph_from_the_command_line(graph, tmp_path, monkeypatch, caps
     assert "trial 2/2" in shown.err
     assert f"next: dgt train {graph} --config tune/colors-dgt/colors-dgt.toml" in shown.out
     assert sorted(path.name for path in Path("tune/colors-dgt").iterdir()) == [
-        "colors-dgt.toml", "search.json", "study.log", "trials.jsonl",
+        "colors-dgt.toml", "history.png", "search.json", "study.log", "trials.jsonl",
     ]  # fmt: skip
     assert main([*tokens, "--runs", "2", "--json"]) == 0
     shown = capsys.readouterr()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from dgt.cli.options import Count, Device, Modules, Threads, graph_of, use_threads
 
@@ -55,12 +56,17 @@ def explain(
 
 def show_keys(found: "Explanation") -> None:
     """Prints the keys of a node, one per row."""
-    label = "no label" if found.label is None else f"label {found.label}"
+    from dgt.report.display import shown
+
+    label = "no label" if found.label is None else f"label {shown(found.label)}"
     table = Table("key", "weight", "hops", "label", "prediction")
-    table.title = f"Node {found.id}: {label}, prediction {found.prediction}"
+    table.title = Text(f"Node {shown(found.id)}: {label}, prediction {shown(found.prediction)}")
     for key in found.keys:
         hops = "none" if key.hops is None else str(key.hops)
-        table.add_row(str(key.id), f"{key.weight:.2%}", hops, key.label or "", key.prediction)
+        own = "" if key.label is None else shown(key.label)
+        # As Text, since names in brackets would be taken for markup.
+        names = [Text(each) for each in (shown(key.id), own, shown(key.prediction))]
+        table.add_row(names[0], f"{key.weight:.2%}", hops, *names[1:])
     Console().print(table)
     if found.same_label is not None:
         print(f"attention on nodes with the same label: {found.same_label:.1%}")

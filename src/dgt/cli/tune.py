@@ -36,8 +36,9 @@ def tune(
 
     Args:
         graph: Name of a benchmark or a path, as for dgt train.
-        out: Output folder: the best settings as GRAPH-MODEL.toml, all trials in trials.jsonl, and
-            the state of the search. Default: tune/GRAPH-MODEL.
+        out: Output folder: the best settings as GRAPH-MODEL.toml, all trials in trials.jsonl, their
+            history in history.png, the importance of each setting in importance.png (from 20
+            trials on), and the state of the search. Default: tune/GRAPH-MODEL.
         trials: Total number of trials, including those already in the folder. Default: 50, or the
             whole grid.
         runs: Number of runs per trial, the first ones of dgt train --runs. Trials that fall behind

@@ -10,6 +10,7 @@ from dgt.errors import InputError
 from dgt.storage.files import write_bytes
 
 SUFFIXES = (".png", ".pdf")
+WIDEST = 1800  # pixels
 
 
 def check_path(path: Path) -> None:
@@ -27,7 +28,8 @@ def save(figure: Figure, path: Path) -> None:
     with warnings.catch_warnings():
         # A name may have characters that no font has; they are drawn as boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-        figure.savefig(buffer, format=kind, dpi=200, bbox_inches="tight", metadata=date)
+        dpi = min(200, WIDEST / figure.get_figwidth())
+        figure.savefig(buffer, format=kind, dpi=dpi, bbox_inches="tight", metadata=date)
     write_bytes(path, buffer.getvalue())
 
 

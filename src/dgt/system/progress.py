@@ -2,16 +2,19 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 BAR_AFTER = 1.0  # seconds
 LINE_SECONDS = 30.0
+LEVELS, ASCII_LEVELS = "▁▂▃▄▅▆▇█", "_.-=+*%#"
+CURVE_WIDTH = 48
 
 
 class Show(Protocol):
@@ -25,6 +28,38 @@ class Show(Protocol):
             status: Text beside the bar, on a terminal.
             line: Line to print where there is no terminal, if any.
         """
+
+
+class Curve:
+    """A line of text that shows how a value has developed, to be shown below a bar.
+
+    Args:
+        title: What the value is.
+        text: Formats a value.
+        values: The values so far. The list may grow while it is shown.
+    """
+
+    def __init__(self, title: str, text: Callable[[float], str], values: list[float]) -> None:
+        self.title = title
+        self.text = text
+        self.values = values
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.values:
+            low, high = self.text(min(self.values)), self.text(max(self.values))
+            levels = ASCII_LEVELS if options.ascii_only else LEVELS
+            line = f"{self.title} {sparkline(self.values, CURVE_WIDTH, levels)} {low} to {high}"
+            yield Text(line, no_wrap=True, overflow="ellipsis")
+
+
+def sparkline(values: Sequence[float], width: int, levels: str = LEVELS) -> str:
+    """Returns at most ``width`` of the values, evenly spaced, as bars of one character each."""
+    count = min(width, len(values))
+    # The last value is always shown.
+    chosen = [values[(i + 1) * len(values) // count - 1] for i in range(count)]
+    low, high = min(values), max(values)
+    scale = (len(levels) - 1) / (high - low) if high > low else 0.0
+    return "".join(levels[round((value - low) * scale)] for value in chosen)
 
 
 @contextmanager

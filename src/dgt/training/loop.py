@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from dgt.runs.folder import Row, RunFolder
 from dgt.runs.kept import keep
 from dgt.storage.fingerprint import fingerprint
 from dgt.system.devices import seeded, supports_fused_adam
-from dgt.system.progress import live_bar
+from dgt.system.progress import Curve, live_bar
 from dgt.training import checkpoint, distributed
 from dgt.training.batching import Forward, Whole
 from dgt.training.steps import compiled, evaluate, joined, step
@@ -98,9 +99,11 @@ def fit(
         _keep(folder, config, len(at.rows), average)
         started = saved = time.monotonic()
         before = at.seconds
+        past = [row[f"val_{task.metric}"] for row in at.rows]
+        curve = Curve(f"val {task.metric}", partial(metric.text, digits=1), past)
         with (
             _log(folder, at.rows) as log,
-            live_bar("epochs", config.epochs, shown=progress) as show,
+            live_bar("epochs", config.epochs, shown=progress, below=lambda: curve) as show,
         ):
             for epoch in range(len(at.rows) + 1, config.epochs + 1):
                 if epoch > at.best_epoch + config.patience:
@@ -120,6 +123,7 @@ def fit(
                 }
                 _require_finite(row, config)
                 at.rows.append(row)
+                curve.values.append(val_value)
                 log(row)
                 _keep(folder, config, epoch, average)
                 at.seconds = before + time.monotonic() - started

@@ -34,6 +34,7 @@ from dgt.system.workers import cores, processes
 from dgt.training.problem import Problem
 from dgt.training.results import without_class_warnings
 from dgt.tune.display import display, quiet
+from dgt.tune.figures import importances, write_figures
 from dgt.tune.folder import TRIALS, claim, identity
 from dgt.tune.records import STATES, describe, preset, record
 from dgt.tune.space import decode, encode, points, search_space, suggest
@@ -91,7 +92,9 @@ def search(
         if grid:
             trials = min(trials or sys.maxsize, work.planned())
         work.run(DEFAULT_TRIALS if trials is None else trials, workers or cores(), progress)
-        return work.summary()
+        found = work.summary()
+        write_figures(study, found, out)
+        return found
 
 
 @functools.cache
@@ -196,7 +199,7 @@ class _Search:
             "runs": len(self.configs),
             "trials": len(self._trials(*DONE)),
             "best": [record(trial, self.metric) for trial in best[:5]],
-            "importances": self._importances(),
+            "importances": importances(self.study),
         }
 
     def _ask(self) -> _Attempt:
@@ -256,13 +259,6 @@ class _Search:
         complete = self._trials(TrialState.COMPLETE)
         largest_first = METRICS[self.metric].larger_is_better
         return sorted(complete, key=lambda trial: trial.value or 0.0, reverse=largest_first)
-
-    def _importances(self) -> dict[str, float]:
-        if len(self._trials(TrialState.COMPLETE)) < IMPORTANCE_FROM:
-            return {}
-        # Unlike the default evaluator, it needs no package besides Optuna.
-        evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-        return optuna.importance.get_param_importances(self.study, evaluator=evaluator)
 
     @property
     def _preset(self) -> Path:
