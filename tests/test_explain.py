@@ -112,7 +112,7 @@ def test_a_model_without_attention() -> None:
 def test_unknown_nodes_and_invalid_top_are_refused(fitted: NodeClassifier) -> None:
     with pytest.raises(InputError, match="has no node '90'"):
         fitted.explain(90)
-    with pytest.raises(InputError, match="top: got 0, expected at least 1"):
+    with pytest.raises(InputError, match="top: got 0, expected an integer of at least 1"):
         fitted.explain(1, top=0)
 
 
