@@ -3,7 +3,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile
 
-.PHONY: help train test slow campaign coverage docs clean
+.PHONY: help train test slow campaign coverage docs pins clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ coverage: .venv/installed-test  ## test with a coverage report
 
 docs: .venv/installed-docs  ## build the documentation into site/; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+pins: .venv/installed-test .venv/installed-docs  ## pin all installed dependencies in constraints.txt
+	$(BIN)/python tools/pins.py
 
 clean:  ## remove the environment and all build products
 	rm -rf .venv dist build site htmlcov .coverage
