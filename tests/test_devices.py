@@ -7,30 +7,48 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from dgt.config import Config
 from dgt.models import MODELS, build
+from dgt.nn.model import Level
 from dgt.prepare import prepare
+from dgt.training.batching import Batched, Chunked, Whole
+from dgt.training.loop import _update_average, parameter_groups
+from dgt.training.steps import step as training_step
+from dgt.training.task import Classification
 from tests.small import block_graph
 
 CLASSES = 3
 
 
-def on_meta(name: str, *, sparse: bool) -> tuple[nn.Module, dict[str, Any]]:
-    """Returns the model and its inputs on ``meta``; dropout makes sure that random numbers are
-    drawn."""
+def prepared(name: str, *, sparse: bool, **settings: Any) -> tuple[nn.Module, dict[str, Any]]:
+    """Returns the model and its inputs; dropout makes sure that random numbers are drawn."""
     data = block_graph(classes=CLASSES, features=100 if sparse else 12)
     if sparse:
-        data.x = data.x * (data.x > 1.8)
+        data.x = data.x * (data.x > 2.6)
     config = Config()
-    settings = {"dropout": 0.3, "input_dropout": 0.2, "hidden_channels": 16, "blocks": 2}
+    settings = {
+        "dropout": 0.3,
+        "input_dropout": 0.2,
+        "hidden_channels": 16,
+        "blocks": 2,
+        **settings,
+    }
     config = replace(config, model=replace(config.model, model=name, **settings))
     inputs = prepare(data, config)
     features = inputs["smoothed" if "smoothed" in inputs else "x"]
     assert features is not None
+    if sparse and "x" in inputs:
+        assert features.layout == torch.sparse_csr
     encoding = inputs.get("encoding")
     columns = 0 if encoding is None else encoding.size(1)
-    model = build(config, features.size(1), CLASSES, columns)
+    return build(config, features.size(1), CLASSES, columns), inputs
+
+
+def on_meta(name: str, *, sparse: bool, **settings: Any) -> tuple[nn.Module, dict[str, Any]]:
+    """Returns the model and its inputs on ``meta``."""
+    model, inputs = prepared(name, sparse=sparse, **settings)
     moved = {key: None if x is None else x.to("meta") for key, x in inputs.items()}
     return model.to("meta"), moved
 
@@ -64,3 +82,53 @@ def test_an_input_left_on_the_cpu_is_found(name: str) -> None:
             continue
         with pytest.raises((ValueError, RuntimeError), match="device"):
             step(model, {**inputs, key: left})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_epoch_on_another_device(name: str) -> None:
+    """A step with the optimizer, the average of the weights, and an evaluation with it."""
+    model, inputs = on_meta(name, sparse=False)
+    config = Config.of(name).train
+    optimizer = torch.optim.Adam(parameter_groups(model, config), lr=0.1)
+    average = {key: value.clone() for key, value in model.state_dict().items()}
+    steps, task = Whole(inputs), Classification(CLASSES)
+    nodes, y = (torch.zeros(n, dtype=torch.int64, device="meta") for n in (60, 90))
+    model.train()
+    loss, logits = training_step(model, steps, task, nodes, y)
+    optimizer.step()
+    _update_average(average, model, 0.9, 1)
+    model.eval()
+    with torch.no_grad():
+        predicted = steps.predict(lambda **given: functional_call(model, average, kwargs=given))
+    kept = [value for state in optimizer.state.values() for value in state.values()]
+    states = [value for value in kept if value.dim()]  # the number of steps stays on the CPU
+    assert len(states) >= len(list(model.parameters()))
+    assert {x.device.type for x in (loss, logits, predicted, *states, *average.values())} == {
+        "meta"
+    }
+
+
+@pytest.mark.parametrize("name", ["dgt", "dgt-light"])
+@pytest.mark.parametrize("kind", ["chunks", "batches"])
+def test_chunks_and_batches_on_another_device(name: str, kind: str) -> None:
+    model, inputs = prepared(name, sparse=False, value_dropout=0.2)
+    nodes = torch.arange(0, 90, 3)
+    if kind == "batches":  # the nodes that a batch reaches depend on values
+        inputs = Batched(inputs, 30, 2).inputs(nodes)
+        inputs["sequences"] = [
+            Level(*(x.to("meta") for x in level)) for level in inputs["sequences"]
+        ]
+    given = {
+        key: x.to_dense().to("meta") if isinstance(x, Tensor) and x.is_floating_point() else x
+        for key, x in inputs.items()
+    }
+    model = model.to("meta").train()
+    if kind == "batches":
+        logits = model(**given)
+    else:
+        given["sequences"] = given["sequences"].to("meta")
+        logits = Chunked(given, 16).logits(model, nodes.to("meta"))
+    logits.sum().backward()
+    assert logits.shape == (30, CLASSES)
+    devices = {weight.grad.device.type for weight in model.parameters() if weight.grad is not None}
+    assert devices == {"meta"}
