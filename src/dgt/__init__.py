@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dgt.encodings import Katz as Katz
     from dgt.errors import InputError as InputError
     from dgt.estimator import NodeClassifier as NodeClassifier
+    from dgt.estimator import NodeRegressor as NodeRegressor
     from dgt.nn import DGT as DGT
     from dgt.nn import DGTLight as DGTLight
     from dgt.sequences import NodeSort as NodeSort
@@ -29,6 +30,7 @@ __all__ = [
     "InputError",
     "Katz",
     "NodeClassifier",
+    "NodeRegressor",
     "NodeSort",
     "current_sequences",
     "load",
@@ -43,6 +45,7 @@ _HOME = {
     "InputError": "dgt.errors",
     "Katz": "dgt.encodings",
     "NodeClassifier": "dgt.estimator",
+    "NodeRegressor": "dgt.estimator",
     "NodeSort": "dgt.sequences",
     "current_sequences": "dgt.sequences",
     "load": "dgt.data",

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from dgt.config import Config
+from dgt.data.labels import is_labeled
 from dgt.data.recipe import as_given
 from dgt.errors import InputError
 from dgt.explain import Explanation, explain, find_node, model_weights
@@ -53,6 +54,11 @@ class Inspection:
         """The class of each node, as the model numbers them; -1: no label. Shape: ``(N,)``."""
         return self.facts.labels(self.data)
 
+    @property
+    def labeled(self) -> Tensor:
+        """The nodes with a label, bool. Shape: ``(N,)``."""
+        return is_labeled(self.y)
+
     @cached_property
     def logits(self) -> Tensor:
         """Shape: ``(N, C)``, on the CPU."""
@@ -85,6 +91,11 @@ class Inspection:
         self.model.eval()
         return self.steps.predict(model).cpu()
 
+    def require_classes(self, use: str) -> None:
+        """Raises an error that only classes can ``use``, unless the model predicts classes."""
+        if self.facts.task != "classification":
+            raise InputError(f"the model predicts {self.facts.task}; only classes can {use}")
+
     @cached_property
     def has_attention(self) -> bool:
         """Whether the model attends to nodes."""
@@ -97,6 +108,7 @@ class Inspection:
 
     def explain(self, node: int | str, top: int = 20) -> Explanation:
         """See :meth:`dgt.NodeClassifier.explain`."""
+        self.require_classes("be explained")
         if not isinstance(top, Integral) or isinstance(top, bool) or top < 1:
             raise InputError(f"top: got {top!r}, expected an integer of at least 1")
         query = find_node(node, self.data, self.ids)

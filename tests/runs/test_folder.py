@@ -105,7 +105,7 @@ def test_a_run_that_fails_at_once_leaves_nothing(
             patch.setattr(loop, "_epoch", lambda *_: (float("nan"), 0.0))
             assert main(command) == 2
         else:
-            patch.setattr("dgt.estimator.build", fail)
+            patch.setattr("dgt.estimator.model.build", fail)
             assert main(command) == 70
     capsys.readouterr()
     assert out.exists() == existed

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from dgt import __version__
 from dgt.cli import failure
+from dgt.cli.evaluate import evaluate
 from dgt.cli.explain import explain
 from dgt.cli.explore import explore
 from dgt.cli.info import info
@@ -30,6 +31,7 @@ Examples:
     dgt train cora --model gcn
     dgt train my-graph --out my-run      (a folder with nodes.csv and edges.csv)
     dgt predict my-run --out predictions.csv
+    dgt evaluate my-run
     dgt explain my-run NODE --out keys.png
     dgt explore my-run                   (shows its attention in the browser)
     dgt report my-run --out report.html
@@ -53,7 +55,9 @@ app = App(
     default_parameter=Parameter(negative_iterable=(), consume_multiple=True),
 )
 app["--help"].group = app["--version"].group = "Other"
-for command in (train, prepare, predict, explain, explore, report, info, tune, reproduce):
+for command in (
+    train, prepare, predict, evaluate, explain, explore, report, info, tune, reproduce
+):  # fmt: skip
     app.command(command)
 
 

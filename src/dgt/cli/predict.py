@@ -41,11 +41,11 @@ def predict(
 
     from dgt.data import graph_files, load
     from dgt.data.files import check_predictions_path
-    from dgt.estimator import NodeClassifier
+    from dgt.estimator import load_estimator
     from dgt.runs.files import CONFIG, MODEL
 
     check_predictions_path(out)
-    classifier = NodeClassifier.load(run, **({} if device is None else {"device": device}))
+    classifier = load_estimator(run, device)
     name = graph_of(run, graph)
     check_replaceable(out, [*graph_files(name), run / CONFIG, run / MODEL], overwrite)
     data = load(name, classifier.config.train.splits, classifier.config.data)

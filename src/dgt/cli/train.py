@@ -14,7 +14,7 @@ from dgt.cli.settings import NO_FLAGS, SettingsFlags
 from dgt.errors import InputError
 
 # Besides the metric that selected the model, where accuracy alone could mislead.
-SHOWN = ("average-precision", "f1", "macro-f1", "balanced-accuracy", "accuracy")
+SHOWN = ("average-precision", "f1", "macro-f1", "balanced-accuracy", "accuracy", "mae", "r2")
 
 
 def train(

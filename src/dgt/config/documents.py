@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from dgt.errors import InputError
 
@@ -132,6 +132,8 @@ def _is_plain(value: Any, hint: Any) -> bool:
         return True
     if get_origin(hint) is UnionType:
         return any(_is_plain(value, kind) for kind in get_args(hint))
+    if get_origin(hint) is Literal:
+        return isinstance(value, str) and value in get_args(hint)
     if get_origin(hint) is not None or dataclasses.is_dataclass(hint):
         return False
     if isinstance(value, bool):  # in Python, True is an int

@@ -224,13 +224,16 @@ class TrainConfig:
     patience: int = 100
     """Epochs without a better value of the metric on the validation nodes, or an equal one with a
     lower loss, after which training stops."""
+    task: Literal["classification", "multilabel", "regression"] = "classification"
+    """What is predicted: one class per node, several labels per node (in a table, separated by
+    semicolons), or a number per node."""
     metric: str | None = field(
         default=None,
         metadata=_choices(
             METRICS,
             "Metric on the validation nodes that selects the best epoch and settings. Unset: that "
             "of the benchmark; for other graphs accuracy or, if a class is rare, average-precision "
-            "for two classes and macro-f1 for more.",
+            "for two classes and macro-f1 for more; f1 for multilabel, mae for regression.",
         ),
     )
     class_weight: Literal["none", "balanced"] = "none"

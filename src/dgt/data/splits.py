@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt.data.labels import are_classes, is_labeled
 from dgt.data.recipe.order import as_sorted
 from dgt.data.tensors import plain
 from dgt.errors import InputError
@@ -20,11 +21,11 @@ def labeled_nodes(data: Data, y: Tensor, mask: str | Tensor) -> Tensor:
 
     Args:
         data: The graph, with the masks of its split.
-        y: The labels, -1 for unlabeled nodes. Shape: ``(N,)``.
+        y: The labels, as in :func:`is_labeled`.
         mask: ``"train"``, ``"val"``, ``"test"``, ``"all"``, or a boolean mask of shape ``(N,)``, in
             the order in which the user gave the nodes.
     """
-    labeled = y >= 0
+    labeled = is_labeled(y)
     if isinstance(mask, str):
         if mask not in (*PARTS, "all"):
             raise InputError(f"mask: got {mask!r}, expected {', '.join(PARTS)} or all")
@@ -74,14 +75,38 @@ def random_split(
 
     generator = np.random.Generator(np.random.PCG64(seed))
     masks = np.zeros((3, len(labels)), dtype=bool)
-    for label, count in zip(classes.tolist(), counts.tolist(), strict=True):
-        nodes = generator.permutation(np.flatnonzero(labels == label))
-        train = min(max(round(0.48 * count), 1), count - 2)
-        val = min(max(round(0.32 * count), 1), count - train - 1)
-        for mask, part in zip(masks, np.split(nodes, [train, train + val]), strict=True):
-            mask[part] = True
+    for label in classes.tolist():
+        _share(generator.permutation(np.flatnonzero(labels == label)), masks)
     train_mask, val_mask, test_mask = torch.from_numpy(masks)
     return train_mask, val_mask, test_mask
+
+
+def split_in_one(labeled: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Splits the labeled nodes 48/32/20%, without regard to their labels.
+
+    Args:
+        labeled: The labeled nodes, bool ``(N,)``.
+        seed: Random seed; the split is the same on every machine.
+
+    Returns:
+        Boolean masks for train, val and test, shape ``(N,)`` each.
+    """
+    nodes = np.flatnonzero(labeled.numpy())
+    if len(nodes) < 3:
+        raise InputError(f"labels: found {len(nodes)} labeled nodes, expected at least 3")
+    masks = np.zeros((3, len(labeled)), dtype=bool)
+    _share(np.random.Generator(np.random.PCG64(seed)).permutation(nodes), masks)
+    train_mask, val_mask, test_mask = torch.from_numpy(masks)
+    return train_mask, val_mask, test_mask
+
+
+def _share(nodes: np.ndarray, masks: np.ndarray) -> None:
+    """Adds at least three nodes to the three parts, in order."""
+    count = len(nodes)
+    train = min(max(round(0.48 * count), 1), count - 2)
+    val = min(max(round(0.32 * count), 1), count - train - 1)
+    for mask, part in zip(masks, np.split(nodes, [train, train + val]), strict=True):
+        mask[part] = True
 
 
 def choose(data: Data, kind: str, index: int) -> tuple[Data, str]:
@@ -109,7 +134,10 @@ def choose(data: Data, kind: str, index: int) -> tuple[Data, str]:
     chosen: tuple[Tensor, ...]
     if kind == "random":
         try:
-            chosen = random_split(data.y, index, getattr(data, "class_names", None))
+            if are_classes(data.y):
+                chosen = random_split(data.y, index, getattr(data, "class_names", None))
+            else:
+                chosen = split_in_one(is_labeled(data.y), index)
         except InputError as error:
             raise InputError(f"{place}: {error}") from None
     elif kind != has:
@@ -145,7 +173,7 @@ def _check(masks: tuple[Tensor, ...], data: Data, place: str) -> None:
     for part, mask in zip(PARTS, masks, strict=True):
         if not bool(mask.any()):
             raise InputError(f"{place}: split: no node in {part!r}, expected at least one")
-        unlabeled = mask & (data.y < 0)
+        unlabeled = mask & ~is_labeled(data.y)
         if bool(unlabeled.any()):
             raise InputError(
                 f"{place}: split: {int(unlabeled.sum())} nodes in {part!r} have no label "
@@ -156,5 +184,5 @@ def _check(masks: tuple[Tensor, ...], data: Data, place: str) -> None:
         raise InputError(
             f"{place}: split: node {first(twice)!r} is in more than one of {', '.join(PARTS)}"
         )
-    if len(data.y[masks[0]].unique()) < 2:
+    if are_classes(data.y) and len(data.y[masks[0]].unique()) < 2:
         raise InputError(f"{place}: split: only one class in 'train', expected at least 2")

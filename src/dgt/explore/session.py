@@ -44,6 +44,7 @@ class Session:
         self.classifier = NodeClassifier.load(run, device="cpu")
         data = load(name, settings.config.train.splits, settings.config.data)
         self.inside: Inspection = self.classifier.inspect(data)
+        self.inside.require_classes("be explored")
         self.num_nodes: int = self.inside.data.num_nodes
         # Requests arrive in several threads; models and caches are used by one at a time.
         self.lock = threading.RLock()

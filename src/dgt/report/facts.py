@@ -167,13 +167,15 @@ def _load(path: Path, graph: str | None, settings: Settings) -> Data:
     name = graph or settings.graph
     if name is None:
         raise InputError(f"{path}: config.toml does not name a graph; pass it with --graph")
-    return load(name, settings.config.train.splits)
+    return load(name, settings.config.train.splits, settings.config.data)
 
 
 def _inspect(folder: Path, data: Data, device: str | None) -> Inspection:
     classifier = NodeClassifier.load(folder, device)
     train = classifier.config.train
-    return classifier.inspect(choose(data, train.splits, train.split_index)[0])
+    inside = classifier.inspect(choose(data, train.splits, train.split_index)[0])
+    inside.require_classes("be reported")
+    return inside
 
 
 def _test(inside: Inspection) -> np.ndarray:

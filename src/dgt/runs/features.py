@@ -2,8 +2,8 @@
 
 from torch_geometric.data import Data
 
-from dgt.data.files import normalize
 from dgt.data.recipe import Recipe, sorted_by_id, without_table
+from dgt.data.targets import normalize_for
 from dgt.errors import InputError
 from dgt.runs.modelfile import Facts
 
@@ -19,9 +19,9 @@ def with_features(data: Data, facts: Facts) -> Data:
     """
     if facts.recipe is not None and isinstance(data, Data):
         recipe = Recipe.stored(facts.recipe, facts.in_channels)
-        data = recipe.apply(normalize(sorted_by_id(data)), warn=True)
+        data = recipe.apply(normalize_for(sorted_by_id(data), facts.task), warn=True)
     else:
-        data = without_table(normalize(data))
+        data = without_table(normalize_for(data, facts.task))
         if data.get("x") is None:
             raise InputError(
                 f"{data.name}: has columns that are not numbers or not complete, but the model was "

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from dgt.config import Config
 from dgt.data import is_name, short_name
 from dgt.errors import InputError
-from dgt.estimator import NodeClassifier
+from dgt.estimator import estimator_for
 from dgt.runs.files import Settings, read_metrics
 from dgt.runs.folder import RunFolder
 from dgt.runs.plan import plan_on
@@ -49,7 +49,7 @@ def train_runs(
     if runs == 1:
         given = [data]
         del data  # so that fit can free it
-        classifier = NodeClassifier(config).fit(
+        classifier = estimator_for(config).fit(
             given.pop(), out=out, resume=resume, overwrite=overwrite, progress=progress, graph=graph
         )
         return classifier.metrics_
@@ -63,7 +63,7 @@ def train_runs(
         metrics = []
         for r, each in enumerate(configs):
             run = out / f"run-{r:02d}"
-            classifier = NodeClassifier(each).fit(
+            classifier = estimator_for(each).fit(
                 data, out=run, resume=resume, progress=progress, graph=graph
             )
             metrics.append(classifier.metrics_)

@@ -13,7 +13,9 @@ from torch_geometric.data import Data
 from dgt import __version__
 from dgt.config import METRICS
 from dgt.config.documents import fields_of, parse_json, require, shown
+from dgt.data.labels import is_labeled
 from dgt.data.splits import PARTS
+from dgt.data.targets import TaskKind
 from dgt.encodings.encoding import CarriesOver
 from dgt.errors import InputError
 from dgt.runs.identity import GraphIdentity, node_ids
@@ -40,8 +42,14 @@ class Facts:
     in_channels: int
     """Number of features."""
     class_names: list[str]
+    """Names of the classes or labels."""
     classes: list[int]
     """Value of each class in the user's ``y``."""
+    task: TaskKind = "classification"
+    mean: float = 0.0
+    """For regression, the mean of the numbers of the training nodes."""
+    scale: float = 1.0
+    """For regression, the standard deviation of the numbers of the training nodes."""
     metric: str | None = None
     """Name of the metric that selected the best epoch. None in older files."""
     positive: int | None = None
@@ -176,13 +184,20 @@ class Facts:
         return names
 
     def labels(self, data: Data) -> Tensor:
-        """Returns the labels of a graph, renumbered to the classes of the model; -1: no label."""
+        """Returns the labels of a graph, renumbered to the classes or labels of the model."""
+        if self.task == "regression":
+            return data.y
         known = {name: c for c, name in enumerate(self.class_names)}
         for name in data.class_names:
             if name not in known:
                 raise InputError(f"{data.name}: class {name!r} was not in the training graph")
         renumber = torch.tensor([*(known[name] for name in data.class_names), -1])
-        return renumber[data.y]  # label -1 selects the last entry
+        if self.task == "classification":
+            return renumber[data.y]  # label -1 selects the last entry
+        y = torch.zeros(data.num_nodes, len(known), dtype=torch.int64)
+        y[:, renumber[:-1]] = data.y
+        y[~is_labeled(data.y)] = -1
+        return y
 
     def find_anchors(self, data: Data) -> Tensor | None:
         """Finds the anchors in a graph.
@@ -253,7 +268,8 @@ def _check(facts: Facts, weights: int, place: str) -> None:
     require(1 <= facts.in_channels <= weights, "in_channels", most)
     require(0 <= (facts.encoding_channels or 0) <= weights, "encoding_channels", most)
     require(0 <= (facts.num_nodes or 0) < 2**40, "num_nodes", "expected a number of nodes")
-    distinct = 0 < len(names) == len(set(names)) <= weights
+    fewest = 0 if facts.task == "regression" else 1
+    distinct = fewest <= len(names) == len(set(names)) <= weights
     require(distinct, "class_names", "expected distinct names")
     numbers = len(facts.classes) == len(names) and all(abs(c) < 2**63 for c in facts.classes)
     require(numbers, "classes", f"expected {len(names)} integers of 64 bits")

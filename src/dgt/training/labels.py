@@ -1,12 +1,17 @@
 """What follows from the labels of a graph: the metric, the positive class and the class weights."""
 
 import logging
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt.config import TrainConfig
+from dgt.data.targets import TaskKind
+from dgt.errors import InputError
 from dgt.evaluate import METRICS, TaskName
+from dgt.training import distributed
 
 log = logging.getLogger("dgt")
 
@@ -16,6 +21,48 @@ RARE_SHARE = 0.1
 RARE_RATIO = 0.2
 # Names of two classes of which the second is positive, even if it is the more frequent one.
 POSITIVE = {("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("-", "+"), ("neg", "pos")}
+
+
+def facts(data: Data, settings: TrainConfig, named: bool) -> dict[str, Any]:
+    """Returns what a model stores about the labels of its training graph, see
+    :class:`~dgt.runs.modelfile.Facts`. Warns of rare classes.
+
+    Args:
+        data: The graph with one split, and labels in the form of the task.
+        settings: The settings.
+        named: Whether the classes have names. Otherwise, their names are their values.
+    """
+    names, given = data.class_names, settings.metric
+    if settings.task == "regression":
+        own = data.y[data.train_mask]
+        scale = float(own.std(correction=0)) or 1.0
+        found = {"metric": given or "mae", "mean": float(own.mean()), "scale": scale}
+        return {"task": "regression", "class_names": [], "classes": [], **found}
+    if settings.task == "multilabel":
+        if not names:
+            raise InputError(f"{data.name}: found no label, expected at least one")
+        classes = list(range(len(names)))
+        metric = given or "f1"
+        return {"task": "multilabel", "class_names": names, "classes": classes, "metric": metric}
+    counts, few = class_counts(data.y, len(names)), rare(data, settings.task)
+    task: TaskName = "binary" if len(names) == 2 else "multiclass"
+    metric = given or default_metric(data, task, few)
+    if few and data.get("metric") is None and distributed.rank() == 0:
+        say_rare(data, counts, few, metric, given is not None)
+    return {
+        "class_names": names,
+        "classes": list(range(len(names))) if named else [int(name) for name in names],
+        "metric": metric,
+        "positive": positive_class(names, counts),
+        "threshold": settings.threshold,
+    }
+
+
+def rare(data: Data, task: TaskKind) -> list[int]:
+    """Returns the classes of a graph with few labeled nodes. Other tasks have none."""
+    if task != "classification":
+        return []
+    return rare_classes(class_counts(data.y, len(data.class_names)))
 
 
 def class_counts(y: Tensor, classes: int) -> Tensor:

@@ -7,7 +7,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import Config
-from dgt.data.files import normalize
 from dgt.data.recipe import (
     Recipe,
     from_table,
@@ -17,8 +16,8 @@ from dgt.data.recipe import (
     without_table,
 )
 from dgt.data.splits import choose, part_numbers
+from dgt.data.targets import normalize_for
 from dgt.encodings import choose_anchors
-from dgt.evaluate import TaskName
 from dgt.models import require_memory
 from dgt.prepare import carries_over, prepare
 from dgt.runs.identity import GraphIdentity, node_ids
@@ -27,9 +26,11 @@ from dgt.system.devices import device_of
 from dgt.system.machine import trim
 from dgt.training import budget, distributed, labels
 from dgt.training.batching import Chunked, Whole
+from dgt.training.multilabel import MultiLabel
 from dgt.training.ranks import Ranks
+from dgt.training.regression import Regression
 from dgt.training.steps import steps_for
-from dgt.training.task import Classification, best_threshold
+from dgt.training.task import Classification, Task, best_threshold
 
 
 @dataclass
@@ -45,8 +46,6 @@ class Problem:
     anchors: Tensor | None
     facts: Facts
     """What a model stores about the graph."""
-    rare: list[int]
-    """Classes with few labeled nodes."""
 
     @classmethod
     def of(cls, data: Data, config: Config) -> "Problem":
@@ -55,14 +54,14 @@ class Problem:
         distributed.require_possible(config)
         named = isinstance(data, Data) and data.get("class_names") is not None
         tabular = isinstance(data, Data) and from_table(data)
-        data = normalize(sorted_by_id(data) if tabular else data)
+        data = normalize_for(sorted_by_id(data) if tabular else data, config.train.task)
         require_label(data)
         masks = data.get("train_mask")
         index = config.train.split_index
         data, splits = choose(data, config.train.splits, index)
         require_memory(config, data.num_nodes)
         if device_of(config).type == "cpu":
-            queries, classes = int(data.train_mask.sum()), len(data.class_names)
+            queries, classes = int(data.train_mask.sum()), max(len(data.class_names), 1)
             budget.require(config, data.num_nodes, queries, classes, distributed.size())
         recipe = Recipe.fit(data, config.data) if tabular else None
         if recipe is not None:
@@ -72,21 +71,10 @@ class Problem:
         anchors = None
         if carries_over(config) == "anchors":
             anchors = choose_anchors(data.edge_index, data.num_nodes, config.encoding.anchors)
-        names, ids = data.class_names, node_ids(data)
-        counts = labels.class_counts(data.y, len(names))
-        rare = labels.rare_classes(counts)
-        task: TaskName = "binary" if len(names) == 2 else "multiclass"
-        metric = config.train.metric or labels.default_metric(data, task, rare)
-        if rare and data.get("metric") is None and distributed.rank() == 0:
-            labels.say_rare(data, counts, rare, metric, config.train.metric is not None)
-        graph = GraphIdentity.of(data)
+        ids, graph = node_ids(data), GraphIdentity.of(data)
         facts = Facts(
             in_channels=data.x.size(1),
-            class_names=names,
-            classes=list(range(len(names))) if named else [int(name) for name in names],
-            metric=metric,
-            positive=labels.positive_class(names, counts),
-            threshold=config.train.threshold,
+            **labels.facts(data, config.train, named),
             feature_names=data.get("feature_names"),
             recipe=None if recipe is None else list(recipe.columns),
             anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
@@ -98,22 +86,27 @@ class Problem:
         split = {"given": None, "random": index}.get(splits)
         if splits == "published":
             split = index % masks.size(1)
-        return cls(config, data, splits, split, anchors, facts, rare)
+        return cls(config, data, splits, split, anchors, facts)
 
     @property
     def targets(self) -> tuple[Tensor, Tensor, Tensor]:
         """The labels, and the masks of the train and val nodes."""
         return self.data.y, self.data.train_mask, self.data.val_mask
 
-    def task(self) -> Classification:
+    @property
+    def rare(self) -> list[int]:
+        """Classes with few labeled nodes."""
+        return labels.rare(self.data, self.config.train.task)
+
+    def task(self) -> Task:
         """Returns the task, with the weights of the classes in the loss."""
         task = task_of(self.facts)
-        if self.config.train.class_weight == "balanced":
+        if isinstance(task, Classification) and self.config.train.class_weight == "balanced":
             counts = labels.class_counts(self.data.y[self.data.train_mask], task.out_channels)
             task.class_weights = labels.balanced_weights(counts)
         return task
 
-    def choose_threshold(self, task: Classification, logits: Tensor) -> None:
+    def choose_threshold(self, task: Task, logits: Tensor) -> None:
         """Chooses the threshold of a trained model on the validation nodes, if a class is rare and
         none is set. Adds it to the task and to :attr:`facts`.
 
@@ -121,7 +114,9 @@ class Problem:
             task: The task.
             logits: The logits of all nodes. Shape: ``(N, C)``.
         """
-        if task.name == "binary" and self.rare and task.threshold is None:
+        if not isinstance(task, Classification) or task.name != "binary":
+            return
+        if self.rare and task.threshold is None:
             val = self.data.val_mask
             task.threshold = best_threshold(task, logits[val], self.data.y[val])
             self.facts = replace(self.facts, threshold=task.threshold)
@@ -143,7 +138,7 @@ class Problem:
         columns = 0 if encoding is None else encoding.size(1)
         self.facts = replace(self.facts, encoding_channels=columns)
         if self.config.record.batching and device.type == "cpu" and distributed.rank() == 0:
-            queries, classes = int(data.train_mask.sum()), len(data.class_names)
+            queries, classes = int(data.train_mask.sum()), max(len(data.class_names), 1)
             budget.warn(self.config, inputs, queries, classes, distributed.size())
         steps = steps_for(self.config, inputs, device)
         if distributed.size() > 1:
@@ -155,8 +150,12 @@ class Problem:
         return steps
 
 
-def task_of(facts: Facts) -> Classification:
+def task_of(facts: Facts) -> Task:
     """Returns the task of a model, without the weights of the classes."""
+    if facts.task == "regression":
+        return Regression(facts.metric or "mae", mean=facts.mean, scale=facts.scale)
+    if facts.task == "multilabel":
+        return MultiLabel(len(facts.class_names), facts.metric or "f1")
     return Classification(
         len(facts.class_names),
         facts.metric or "accuracy",

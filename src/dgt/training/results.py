@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy
+import numpy as np
+import pyarrow as pa
 import torch
 import torch_geometric
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ import dgt
 from dgt.data.files import Predictions
 from dgt.data.recipe import as_given, given_ids
 from dgt.data.splits import PARTS
+from dgt.data.targets import SEPARATOR
 from dgt.evaluate import summarize
 from dgt.runs.modelfile import Facts
 from dgt.training import distributed
@@ -53,12 +55,18 @@ def of_run(
     config, data = problem.config, problem.data
     masks = {part: data[f"{part}_mask"] for part in PARTS}
     measured = {part: task.measure(logits[m], data.y[m]) for part, m in masks.items()}
-    warn_unpredicted(task.predict(logits), data)
+    if config.train.task == "classification":
+        warn_unpredicted(task.predict(logits), data)
     return {
         "graph": graph or data.name,
         "model": config.model.model,
         "metric": task.metric,
-        **{f"{p}_{n}": measured[p][n] for n in _named(task.metric) for p in PARTS},
+        **{
+            f"{part}_{name}": measured[part][name]
+            for name in _named(task.metric)
+            for part in PARTS
+            if name in measured[part]
+        },
         "rare_classes": [data.class_names[c] for c in problem.rare],
         **_decision(problem),
         **measured,
@@ -75,7 +83,7 @@ def of_run(
             "python": platform.python_version(),
             "torch": torch.__version__,
             "torch_geometric": torch_geometric.__version__,
-            "numpy": numpy.__version__,
+            "numpy": np.__version__,
         },
     }
 
@@ -99,7 +107,8 @@ def of_runs(metrics: list[dict[str, Any]]) -> dict[str, Any]:
         for suffix, number in (("", "mean"), ("_std", "std"), ("_ci95", "ci95")):
             values = {name: each[number] for name, each in over.items()}
             nested[f"{part}{suffix}"] = values
-            summary |= {f"{part}_{n}{suffix}": values[n] for n in _named(first["metric"])}
+            own = (name for name in _named(first["metric"]) if name in values)
+            summary |= {f"{part}_{name}{suffix}": values[name] for name in own}
     shared = (*SHARED, "splits", "parameters", "device", "versions")
     return {
         **summary,
@@ -128,7 +137,17 @@ def named(
     parts = as_given(graph, facts.parts(None if own else graph))
     logits = as_given(graph, logits)
     predicted, scores = task.predict(logits).numpy(), task.scores(logits).numpy()
-    return Predictions(given_ids(graph), facts.class_names, predicted, scores, parts)
+    names, ids = facts.class_names, given_ids(graph)
+    if facts.task == "regression":
+        return Predictions(ids, pa.array(predicted), parts)
+    if facts.task == "multilabel":
+        sets = [
+            SEPARATOR.join(n for n, one in zip(names, row, strict=True) if one) for row in predicted
+        ]
+        return Predictions(ids, pa.array(sets), parts, None, names, scores)
+    best = np.take_along_axis(scores, predicted[:, None], axis=1)[:, 0]
+    text = pa.array(names, pa.string()).take(pa.array(predicted))
+    return Predictions(ids, text, parts, best, names, scores)
 
 
 def _named(metric: str) -> list[str]:

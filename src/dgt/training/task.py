@@ -59,9 +59,16 @@ class Task(ABC):
         return self.scores(logits.double()), y
 
     def measure(
-        self, logits: Tensor, y: Tensor, names: Iterable[str] | None = None
+        self, logits: Tensor, y: Tensor, names: Iterable[str] | None = None, quiet: bool = False
     ) -> dict[str, float]:
-        """Returns the values of some metrics (default: all) by name."""
+        """Returns the values of some metrics by name.
+
+        Args:
+            logits: The logits of some nodes. Shape: ``(N, out_channels)``.
+            y: Their labels.
+            names: The metrics (default: all that can be computed).
+            quiet: Do not warn of metrics that cannot be computed.
+        """
         logits, y = logits.detach().cpu(), y.cpu()
         values = {}
         for name in self.metrics if names is None else names:
@@ -72,7 +79,8 @@ class Task(ABC):
                 if names is not None:
                     raise
                 # A finished training is not lost over a metric that did not select it.
-                log.warning("metric %r is left out: %s", name, error)
+                if not quiet:
+                    log.warning("metric %r is left out: %s", name, error)
         return values
 
 

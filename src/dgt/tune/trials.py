@@ -25,7 +25,7 @@ from torch_geometric.data import Data
 from dgt.config import Config, DataConfig
 from dgt.data import load, short_name
 from dgt.errors import InputError
-from dgt.estimator import NodeClassifier
+from dgt.estimator import estimator_for
 from dgt.evaluate import METRICS
 from dgt.runs.many import canonical
 from dgt.runs.plan import plan_on
@@ -107,7 +107,7 @@ def train_once(graph: str, config: Config, settings: dict[str, Any]) -> Outcome:
     started = time.monotonic()
     data = _graph(graph, config.train.splits, config.data)
     with without_class_warnings():
-        classifier = NodeClassifier(config, **settings).fit(data, graph=graph)
+        classifier = estimator_for(config.replace(**settings)).fit(data, graph=graph)
     return classifier.metrics_["val"][config.train.metric], time.monotonic() - started
 
 

@@ -20,18 +20,21 @@ class Predictions:
 
     ids: Sequence[str | int]
     """Ids of the nodes, as given by the user."""
-    class_names: list[str]
-    predicted: np.ndarray
-    """The predicted class of each node. Shape: ``(N,)``."""
-    probabilities: np.ndarray
-    """Probability of each class. Shape: ``(N, classes)``."""
+    predictions: pa.Array
+    """The name of the predicted class, the names of the labels, or a number."""
     parts: Sequence[str | None]
     """``"train"``, ``"val"`` or ``"test"`` for nodes of the training graph, None for others."""
+    probability: np.ndarray | None = None
+    """Probability of the predicted class. Shape: ``(N,)``."""
+    class_names: Sequence[str] = ()
+    """Names of the classes or labels."""
+    probabilities: np.ndarray | None = None
+    """Probability of each class or label. Shape: ``(N, C)``."""
 
 
 def write_predictions(path: Path | str, found: Predictions, replace: bool = True) -> None:
     """Writes one row per node with the columns ``id``, ``prediction``, ``probability`` of the
-    predicted class, ``split``, and ``probability:NAME`` for each class.
+    predicted class, ``split``, and ``probability:NAME`` for each class, as far as there are such.
 
     Args:
         path: Path that ends with ``.csv`` or ``.parquet``.
@@ -42,19 +45,17 @@ def write_predictions(path: Path | str, found: Predictions, replace: bool = True
     check_predictions_path(path)
     ids = found.ids
     whole = all(isinstance(i, int) and -(2**63) <= i < 2**63 for i in ids)
-    own = np.take_along_axis(found.probabilities, found.predicted[:, None], axis=1)[:, 0]
-    table = pa.table(
-        {
-            "id": pa.array(ids, pa.int64()) if whole else pa.array([str(i) for i in ids]),
-            "prediction": pa.array(found.class_names).take(pa.array(found.predicted)),
-            "probability": pa.array(own, pa.float64()),
-            "split": pa.array(found.parts, pa.string()),
-            **{
-                f"probability:{name}": pa.array(found.probabilities[:, c], pa.float64())
-                for c, name in enumerate(found.class_names)
-            },
-        }
-    )
+    columns = {
+        "id": pa.array(ids, pa.int64()) if whole else pa.array([str(i) for i in ids]),
+        "prediction": found.predictions,
+    }
+    if found.probability is not None:
+        columns["probability"] = pa.array(found.probability, pa.float64())
+    columns["split"] = pa.array(found.parts, pa.string())
+    if found.probabilities is not None:
+        for name, each in zip(found.class_names, found.probabilities.T, strict=True):
+            columns[f"probability:{name}"] = pa.array(each, pa.float64())
+    table = pa.table(columns)
     write = pa.csv.write_csv if path.suffix == ".csv" else pa.parquet.write_table
     write_atomically(path, lambda beside: write(table, beside), replace)
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from dgt.data.labels import are_classes, is_labeled
 from dgt.data.recipe.recipe import Recipe, rows_of
 from dgt.data.recipe.table import cells, has_table
 from dgt.errors import InputError
@@ -26,7 +27,7 @@ FEWEST, MOST = 20, 20_000
 
 def require_label(data: Data) -> None:
     """Raises an error that names the likely candidates if a table has no column of labels."""
-    if not has_table(data) or "label" in data.table.roles.values() or bool((data.y >= 0).any()):
+    if not has_table(data) or "label" in data.table.roles.values() or is_labeled(data.y).any():
         return
     found = label_candidates(data)
     hint = f"; did you mean {' or '.join(repr(f) for f in found[:3])}?" if found else ""
@@ -59,6 +60,8 @@ def warn_given_away(data: Data, recipe: Recipe) -> None:
     from sklearn.metrics import balanced_accuracy_score
     from sklearn.tree import DecisionTreeClassifier
 
+    if not are_classes(data.y):
+        return
     nodes = data.train_mask.nonzero().squeeze(1).numpy()[:MOST]
     y = data.y.numpy()[nodes]
     classes, counts = np.unique(y, return_counts=True)

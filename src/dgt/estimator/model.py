@@ -1,9 +1,9 @@
-"""NodeClassifier: trains, evaluates, explains and saves a model."""
+"""Trains, evaluates and saves a model, whatever its task."""
 
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 from dgt.config import Config
 from dgt.data.files import write_predictions
 from dgt.data.splits import PARTS, choose, labeled_nodes
+from dgt.data.targets import TaskKind
 from dgt.errors import InputError
-from dgt.explain import Explanation, same_label_share
 from dgt.inspection import Inspection
 from dgt.models import build, require_memory, require_weights
 from dgt.nn.flops import multiply_adds
@@ -32,30 +32,26 @@ from dgt.training.results import named, of_run
 from dgt.training.steps import steps_for
 
 
-class NodeClassifier:
-    """Classifies the nodes of a graph with a Deformable Graph Transformer or another model.
-
-    .. code-block:: python
-
-        classifier = NodeClassifier(epochs=200).fit(data)
-        print(classifier.score())
+class NodeModel:
+    """What :class:`NodeClassifier` and :class:`NodeRegressor` have in common.
 
     Args:
         config: The settings (default: those of the model).
-        **settings: Settings by name, such as ``lr=0.005``, ``model="gcn"`` or
-            ``device="cuda"``. They take precedence over ``config``.
-
-    Attributes:
-        model_: The trained model.
-        facts_: The classes, features and anchors of the training graph.
-        metrics_: The metrics, the best epoch and other results of training.
-        history_: The losses and metrics of each epoch.
+        **settings: Settings by name. They take precedence over ``config``.
     """
 
+    tasks: ClassVar[tuple[TaskKind, ...]]
+    """The tasks that the class is for."""
     facts_: Facts
 
     def __init__(self, config: Config | None = None, **settings: Any) -> None:
         self.config = Config.given(config, **settings)
+        if self.config.train.task not in self.tasks:
+            raise InputError(
+                f"{type(self).__name__} got settings for {self.config.train.task}, expected "
+                f"{' or '.join(self.tasks)}; use NodeRegressor for numbers, and NodeClassifier for "
+                "classes and labels"
+            )
 
     def __repr__(self) -> str:
         own, of_dgt = self.config.flat(), Config().flat()
@@ -71,7 +67,7 @@ class NodeClassifier:
         overwrite: bool = False,
         progress: bool = False,
         graph: str | None = None,
-    ) -> "NodeClassifier":
+    ) -> Self:
         """Trains on a graph.
 
         Checks the graph, chooses its split, claims the folder, prepares the model's inputs, builds
@@ -103,7 +99,7 @@ class NodeClassifier:
         state: State,
         graph: str | None,
         show: bool,
-    ) -> "NodeClassifier":
+    ) -> Self:
         self._data, self._steps = problem.data, problem.prepare(self._device, show)
         if folder is not None and state == "complete":
             self._restore(folder).facts_.require_same(problem.facts, folder.path)
@@ -134,8 +130,8 @@ class NodeClassifier:
             folder.finish(self.model_.state_dict(), self.facts_, found, self.metrics_)
         return self
 
-    def predict_proba(self, data: Data | None = None) -> Tensor:
-        """Returns the probability of each class for each node. Shape: ``(N, classes)``.
+    def predict(self, data: Data | None = None) -> Tensor:
+        """Returns the prediction for each node.
 
         Args:
             data: A graph with the features of the training graph (default: the graph of
@@ -143,16 +139,7 @@ class NodeClassifier:
                 another encoding it must be the training graph, unless the encoding carries over.
         """
         logits = self.inspect(data).given_logits
-        return self._task.scores(logits)
-
-    def predict(self, data: Data | None = None) -> Tensor:
-        """Returns the predicted class of each node, as in ``y`` of the training graph.
-
-        Args:
-            data: As in :meth:`predict_proba`.
-        """
-        logits = self.inspect(data).given_logits
-        return torch.tensor(self.facts_.classes)[self._task.predict(logits)]
+        return self._task.predict(logits)
 
     def score(
         self, data: Data | None = None, mask: str | Tensor = "test", metric: str | None = None
@@ -179,50 +166,22 @@ class NodeClassifier:
         self, path: Path | str, data: Data | None = None, *, overwrite: bool = True
     ) -> None:
         """Writes one row per node with the columns ``id``, ``prediction``, ``probability``,
-        ``split``, and ``probability:NAME`` for each class.
+        ``split``, and ``probability:NAME`` for each class. For numbers, without probabilities.
 
         Args:
             path: A ``.csv`` or ``.parquet`` file.
-            data: As in :meth:`predict_proba`.
+            data: As in :meth:`predict`.
             overwrite: Replace an existing file, or raise an error.
         """
         graph, steps = self._prepared(data)
         found = named(self._task, self.facts_, graph, self._logits(steps))
         write_predictions(path, found, overwrite)
 
-    def explain(self, node: int | str, top: int = 20, data: Data | None = None) -> Explanation:
-        """Explains the prediction for a node by the nodes that it attends to most.
-
-        The attention of the last block is summed over all criteria and heads.
-
-        Args:
-            node: Id of the node.
-            top: Maximum number of nodes to return.
-            data: As in :meth:`predict_proba`.
-        """
-        return self.inspect(data).explain(node, top)
-
-    def same_label_share(
-        self, mask: Tensor, data: Data | None = None, *, itself: bool = True
-    ) -> float:
-        """Returns the share of attention on nodes with the same label, averaged over some nodes.
-
-        Args:
-            mask: Labeled nodes to average over, bool. Shape: ``(N,)``.
-            data: As in :meth:`predict_proba`.
-            itself: Whether the attention of a node on itself counts. Otherwise, nodes that only
-                attend to themselves are left out.
-        """
-        inside = self.inspect(data)
-        nodes = labeled_nodes(inside.data, inside.data.y, mask).nonzero().squeeze(1)
-        weights, y = inside.weights(nodes), inside.data.y
-        return float(same_label_share(weights, nodes, y, itself=itself).nanmean())
-
     def inspect(self, data: Data | None = None) -> Inspection:
         """Opens the model on a graph for a look inside: logits, representations and attention.
 
         Args:
-            data: As in :meth:`predict_proba`.
+            data: As in :meth:`predict`.
         """
         graph, steps = self._prepared(data)
         return Inspection(self.config, self.model_.eval(), self.facts_, self._task, graph, steps)
@@ -231,7 +190,7 @@ class NodeClassifier:
         """Returns the multiply-adds of one forward pass over a graph, which the paper calls FLOPs.
 
         Args:
-            data: As in :meth:`predict_proba`.
+            data: As in :meth:`predict`.
         """
         return multiply_adds(self.model_, self._prepared(data)[1].given)
 
@@ -241,7 +200,7 @@ class NodeClassifier:
         RunFolder(path).save_model(self.model_.state_dict(), self.facts_, self.config)
 
     @classmethod
-    def load(cls, path: Path | str, device: str | None = None) -> "NodeClassifier":
+    def load(cls, path: Path | str, device: str | None = None) -> Self:
         """Loads a model that was written by :meth:`save` or by a training run.
 
         Args:
@@ -264,10 +223,10 @@ class NodeClassifier:
         with seeded(self.config.train.seed, torch.device("cpu")):
             self.model_: nn.Module = build(self.config, *sizes).to(self._device)
 
-    def _restore(self, folder: RunFolder) -> "NodeClassifier":
+    def _restore(self, folder: RunFolder) -> Self:
         self._device = device_of(self.config)
         weights, facts = read_model(folder.model)
-        sizes = facts.in_channels, len(facts.class_names), facts.encoding_columns
+        sizes = facts.in_channels, task_of(facts).out_channels, facts.encoding_columns
         require_weights(folder.model, weights, self.config, sizes)
         self._build(facts)
         self.model_.load_state_dict(weights)
@@ -278,7 +237,9 @@ class NodeClassifier:
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise InputError("this NodeClassifier is not fitted yet; call fit or load first")
+            raise InputError(
+                f"this {type(self).__name__} is not fitted yet; call fit or load first"
+            )
 
     def _prepared(self, data: Data | None) -> tuple[Data, Whole]:
         """Returns a checked graph (default: that of :meth:`fit`) and the inputs of the model."""
@@ -292,7 +253,8 @@ class NodeClassifier:
             return data, steps_for(self.config, inputs, self._device)
         if hasattr(self, "_steps"):
             return self._data, self._steps
-        raise InputError("a loaded NodeClassifier has no graph of its own; pass one as data")
+        name = type(self).__name__
+        raise InputError(f"a loaded {name} has no graph of its own; pass one as data")
 
     @torch.no_grad()
     def _logits(self, steps: Whole) -> Tensor:
