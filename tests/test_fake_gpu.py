@@ -1,7 +1,7 @@
 """Runs the forward pass of every model on a GPU that does not exist.
 
 Fake tensors have shapes, types and a device, but no data. An operation on tensors of different
-devices fails as on a real GPU. Unlike ``meta`` tensors, they are dispatched as tensors on a GPU are.
+devices fails as on a real GPU. Unlike ``meta`` tensors, they are dispatched like tensors on a GPU.
 """
 
 from typing import Any
