@@ -8,7 +8,7 @@ import pytest
 from dgt.cli.app import app
 from tests.campaign.__main__ import begin, text
 from tests.campaign.classes import CLASSES, KNOWN_WRONG, cases
-from tests.campaign.classes.flag_values import COMMANDS
+from tests.campaign.classes.flags import commands
 from tests.campaign.pool import run_all
 
 # Processes of their own, and calls of operators: not inputs.
@@ -40,9 +40,11 @@ def test_there_are_enough_inputs_and_controls(environment: dict[str, str]) -> No
     assert sum(controls[klass] for klass in inputs) >= 200
 
 
-def test_every_command_is_tried() -> None:
-    names = {name for name in app if not name.startswith("-")}
-    assert names == set(COMMANDS)
+def test_every_flag_of_every_command_is_tried(environment: dict[str, str]) -> None:
+    tried = [name.split()[:2] for name in cases("flags")]
+    for command in commands():
+        for argument in app[command].assemble_argument_collection():
+            assert argument.name == "*" or argument.children or [command, argument.name] in tried
 
 
 def test_the_readme_names_every_class() -> None:

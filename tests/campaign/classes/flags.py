@@ -19,7 +19,7 @@ from tests.campaign.material import TRAIN, copy, require_run
 
 
 def cases() -> Iterator[Case]:
-    for name in COMMANDS:
+    for name in commands():
         for argument in _arguments(name):
             wrong = _wrong(name, argument)
             # A valid explorer serves its page until it is interrupted.
@@ -28,6 +28,16 @@ def cases() -> Iterator[Case]:
                 yield from _controls(name, argument)
         yield from _unknown(name)
     yield from _together()
+
+
+def commands() -> list[str]:
+    """Returns the names of all commands."""
+    return [name for name in app if not name.startswith("-")]
+
+
+def _base(name: str) -> list[str]:
+    """Returns a valid call of a command."""
+    return COMMANDS.get(name, [name, *("run" for each in _arguments(name) if each.required)])
 
 
 def _arguments(name: str) -> list[Argument]:
@@ -60,7 +70,7 @@ def _case(
 ) -> Case:
     def prepare() -> None:
         copy("graph")
-        if tokens[0] in ("predict", "explain", "explore", "report"):
+        if tokens[1:2] != ["graph"]:  # the command may need a run
             copy("run")
         if tokens[0] == "reproduce":
             copy("results")
@@ -76,7 +86,7 @@ def _case(
 
 def _with(name: str, argument: Argument, value: str) -> list[str]:
     """Returns the command with another value for an argument."""
-    tokens = list(COMMANDS[name])
+    tokens = list(_base(name))
     if not argument.name.startswith("--"):
         place = 1 + (argument.index or 0)
         return [*tokens[:place], value, *tokens[place + 1 :]]
@@ -126,13 +136,13 @@ def _controls(name: str, argument: Argument) -> Iterator[Case]:
     check = (lambda _: require_run()) if name == "train" else None
     setting = _setting(flag)
     if setting is None or name != "train":
-        if flag in ("--json", "--quiet", "--overwrite") and flag not in COMMANDS[name]:
-            yield _case(f"control: {name} {flag}", "accepted", [*COMMANDS[name], flag], check=check)
+        if flag in ("--json", "--quiet", "--overwrite") and flag not in _base(name):
+            yield _case(f"control: {name} {flag}", "accepted", [*_base(name), flag], check=check)
         if flag == "--threads":
             yield _case(
                 f"control: {name} {flag} 2",
                 "accepted",
-                [*COMMANDS[name], "--threads=2"],
+                [*_base(name), "--threads=2"],
                 check=check,
             )
         return
@@ -144,7 +154,7 @@ def _controls(name: str, argument: Argument) -> Iterator[Case]:
     elif type_ is bool:
         values = []
         for form in (flag, f"--no-{flag.strip('-')}"):
-            yield _case(f"control: {name} {form}", "accepted", [*COMMANDS[name], form], check=check)
+            yield _case(f"control: {name} {form}", "accepted", [*_base(name), form], check=check)
     else:
         values = [str(default)] if default is not None else []
         values += ["0"] if flag in ZERO else []
@@ -158,7 +168,7 @@ def _controls(name: str, argument: Argument) -> Iterator[Case]:
 
 
 def _unknown(name: str) -> Iterator[Case]:
-    base = COMMANDS[name]
+    base = _base(name)
     for token in (
         "--no-such-flag",
         "--no-such-flag=1",
