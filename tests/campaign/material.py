@@ -93,12 +93,12 @@ def write_csv(path: Path | str, rows: list[list[str]]) -> None:
 
 
 def arrow(rows: list[list[str]]) -> pa.Table:
-    """Returns a table with strings and, for the features, float32."""
+    """Returns a table with strings and, for the features, the numbers of a CSV file."""
     header, *body = rows
     columns = dict(zip(header, zip(*body, strict=True), strict=True))
     return pa.table(
         {
-            name: pa.array([float(v) for v in values], pa.float32())
+            name: pa.array([float(v) for v in values], pa.float64())
             if name.startswith("f")
             else pa.array([v or None for v in values], pa.string())
             for name, values in columns.items()
@@ -126,24 +126,19 @@ def predictions(path: Path | str) -> dict[str, tuple[str, float]]:
 
 
 @functools.cache
-def answer() -> dict[str, tuple[str, float]]:
-    """Returns the predictions of the quick run on the graph."""
-    return predictions(place() / "run" / "predictions.parquet")
+def answer(run: str) -> dict[str, tuple[str, float]]:
+    """Returns the predictions of a quick run on the graph."""
+    return predictions(place() / run / "predictions.parquet")
 
 
-def require_answer(found: dict[str, tuple[str, float]], names: bool = True) -> None:
-    """Raises :class:`Wrong` unless these are the predictions of the quick run, bit for bit.
+def require_answer(found: dict[str, tuple[str, float]], run: str = "run") -> None:
+    """Raises :class:`Wrong` unless these are the predictions of a quick run, bit for bit.
 
     Args:
         found: Predictions by id.
-        names: Whether ids and classes have names; otherwise, they are numbered.
+        run: "run", on tables, or "arrays", on arrays, which are not scaled.
     """
-    expected = answer()
-    if not names:
-        expected = {
-            id.removeprefix("n"): (str(NAMES.index(name)), probability)
-            for id, (name, probability) in expected.items()
-        }
+    expected = answer(run)
     if found != expected:
         changed = [id for id in expected if found.get(id) != expected[id]]
         raise Wrong("wrong answer", f"predictions of {len(changed)} nodes differ from the original")
@@ -197,7 +192,9 @@ def make(folder: Path) -> None:
         torch.save(tensors(), "graph.pt")
         here = [str(folder / "graph"), "--quiet", *FLAGS]
         _run(main, ["train", *here, "--out", "run"])
-        _run(main, ["train", *here, "--out", "plain", "--encoding=none"])
+        raw = [str(folder / "graph.npz"), "--quiet", *FLAGS]
+        _run(main, ["train", *raw, "--out", "arrays"])
+        _run(main, ["train", *raw, "--out", "plain", "--encoding=none"])
         _run(main, ["train", *here, "--out", "two", "--runs=2"])
         longer = [str(folder / "graph"), "--quiet", *LONGER]
         _interrupt(loop, lambda: main(["train", *longer, "--out", "half"]))

@@ -18,7 +18,7 @@ from tests.campaign.material import (
 Make = Callable[[], Any]
 
 
-def classifier(run: str = "run") -> Any:
+def classifier(run: str = "arrays") -> Any:
     """Returns the trained classifier of the material."""
     from dgt import NodeClassifier
 

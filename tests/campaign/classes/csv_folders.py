@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.campaign.case import Case
 from tests.campaign.classes.csv_tables import Rows, as_lists, edited, rewritten
-from tests.campaign.classes.training import train
+from tests.campaign.classes.training import some, train
 from tests.campaign.material import (
     copy,
     graph,
