@@ -16,7 +16,10 @@ def section(facts: list[Facts]) -> Section:
 
 
 def _map(facts: Facts) -> Block:
-    points, names = facts.points, facts.class_names
+    # Mistakes are drawn last, so that they are seen.
+    order = sorted(range(len(facts.points)), key=lambda i: _is_wrong(facts.points[i]))
+    points, places = [facts.points[i] for i in order], facts.map.places[order]
+    names = facts.class_names
     # The most frequent classes have colors of their own.
     frequent = Counter(point.label for point in points if point.label >= 0)
     own = [c for c, _ in frequent.most_common(len(charts.CLASS_COLORS))]
@@ -34,7 +37,7 @@ def _map(facts: Facts) -> Block:
     classes = [(chart_text(names[c]), color) for c, color in colors.items()]
     rest = [("other or none", charts.REST_COLOR)]
     errors = [("right", charts.RIGHT), ("wrong", charts.WRONG), ("no label", charts.REST_COLOR)]
-    wrong = sum(point.label not in (-1, point.prediction) for point in points)
+    wrong = sum(map(_is_wrong, points))
     labeled = sum(point.label >= 0 for point in points)
     some = "all nodes" if len(points) == facts.map.total else (
         f"{len(points):,} of {facts.map.total:,} nodes, drawn at random"
@@ -46,10 +49,14 @@ def _map(facts: Facts) -> Block:
         f"{count(wrong, 'has', 'have')} a wrong prediction.{of_first_run(facts)}"
     )
     legends = {"label": classes + rest, "prediction": classes + rest, "error": errors}
-    return Chart(charts.scatter(columns, facts.map.places), summary, legends=legends)
+    return Chart(charts.scatter(columns, places), summary, legends=legends)
+
+
+def _is_wrong(point: MapPoint) -> bool:
+    return point.label not in (-1, point.prediction)
 
 
 def _error_color(point: MapPoint) -> str:
     if point.label < 0:
         return charts.REST_COLOR
-    return charts.RIGHT if point.label == point.prediction else charts.WRONG
+    return charts.WRONG if _is_wrong(point) else charts.RIGHT
