@@ -8,12 +8,14 @@ import torch
 from dgt.data.splits import PARTS
 from dgt.explore.around import MOST_NODES, around, neighborhood
 from dgt.explore.attention import follow, view
+from dgt.explore.edits import Edits
 from dgt.explore.facts import brief, columns, describe, node_facts, short
 from dgt.explore.hops import hops_to
 from dgt.explore.layout import spring_layout
 from dgt.explore.map import Map, principal_components
 from dgt.explore.search import Filter, search
 from dgt.explore.session import Session
+from dgt.explore.whatif import what_if
 from tests.explore.runs import session
 
 
@@ -265,3 +267,14 @@ def test_full_attention_has_links_but_no_sequences(tmp_path):
     assert [a["weight"] for a in shown["attended"]] == pytest.approx(
         [key.weight for key in expected.keys]
     )
+
+
+def test_bfloat16_agrees_with_the_whole_model(tmp_path):
+    half = session(tmp_path, precision="bfloat16", blocks=2)
+    for node in (5, 60):
+        found = follow(half, node)
+        torch.testing.assert_close(found.logits, half.inside.logits[node], atol=0.03, rtol=0.03)
+    assert len(view(half, 5, 1)["ribbons"]) == 3
+    edits = Edits(nodes={7}, features={(5, 1): 2.0})
+    assert sum(what_if(half, 5, edits, 1)["after"]) == pytest.approx(1, abs=1e-3)
+    assert len(Map(half).points()["nodes"]) == 90

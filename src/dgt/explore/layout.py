@@ -27,9 +27,10 @@ def spring_layout(near: int, count: int, edges: Sequence[tuple[int, int]]) -> np
     pairs = np.array([e for e in edges if max(e) < near], dtype=np.int64).reshape(-1, 2)
     ideal = 1.8 / np.sqrt(max(near, 1))
     for step in range(STEPS):
-        apart = places[:, None] - places[None]  # (near, near, 2)
-        square = (apart**2).sum(-1) + 1e-6
-        force = (apart * (ideal**2 / square)[..., None]).sum(1)
+        sizes = (places**2).sum(1)
+        square = sizes[:, None] + sizes - 2 * places @ places.T  # squared distances, (near, near)
+        push = ideal**2 / np.maximum(square, 1e-6)
+        force = places * push.sum(1, keepdims=True) - push @ places
         along = places[pairs[:, 0]] - places[pairs[:, 1]]
         pull = along * (np.sqrt((along**2).sum(-1)) / ideal)[:, None]
         np.add.at(force, pairs[:, 0], -pull)

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 
 from dgt.explore.session import Session
+from dgt.ops.memory import POOL
+from dgt.system.machine import trim
 
 MOST_POINTS = 20_000
 SEED = 0
@@ -27,6 +29,9 @@ class Map:
         if count > MOST_POINTS:
             chosen = np.random.default_rng(SEED).choice(count, MOST_POINTS, replace=False)
             self.sample = np.sort(chosen)
+        # Only this passes over all nodes; the buffers for it are not needed any more.
+        POOL.clear()
+        trim(from_now_on=True)
 
     def points(self) -> dict[str, Any]:
         """Returns the nodes of the sample with their coordinates, label, prediction
@@ -53,8 +58,8 @@ def principal_components(z: torch.Tensor) -> tuple[np.ndarray, list[float]]:
 
     Returns:
         Coordinates, float32 ``(N, 2)``, scaled such that all but a few outliers lie between -1 and
-        1, and the share of the variance that each
-        component explains. Signs are chosen such that the largest entry of a component is positive.
+        1, and the share of the variance that each component explains. Signs are chosen such that
+        the largest entry of a component is positive.
     """
     z = z.float()
     centered = z - z.mean(0)

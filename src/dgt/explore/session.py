@@ -1,6 +1,5 @@
 """A finished run, opened with its graph."""
 
-import threading
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -46,8 +45,6 @@ class Session:
         self.inside: Inspection = self.classifier.inspect(data)
         self.inside.require_classes("be explored")
         self.num_nodes: int = self.inside.data.num_nodes
-        # Requests arrive in several threads; models and caches are used by one at a time.
-        self.lock = threading.RLock()
         self.model_at = lru_cache(KEPT_MODELS)(self._model_at)
 
     @property

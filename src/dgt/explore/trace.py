@@ -13,6 +13,7 @@ from torch import Tensor
 
 from dgt.nn import DGT
 from dgt.nn.model import Level
+from dgt.nn.precision import precision_of
 from dgt.ops.deformable_attention import deformable_attention
 from dgt.ops.deformable_attention.reference import position_weights, sample, sequence_lengths
 from dgt.ops.sparse import gather_rows
@@ -88,19 +89,31 @@ def trace(model: DGT, inputs: Inputs, node: int, moved: Mapping[Key, float] | No
         read.insert(0, sequences)
         nodes, level = reach_of(sequences, nodes, inputs.num_nodes)
         levels.insert(0, level)
-    z = inputs.embed(model, nodes)
+    with precision_of(model):
+        looks, z = _through(model, inputs.embed(model, nodes), levels, own, read, moved or {})
+        return Trace(looks, model.head(z)[0].float())
+
+
+def _through(
+    model: DGT,
+    z: Tensor,
+    levels: list[Level],
+    own: list[Tensor],
+    read: list[Tensor],
+    moved: Mapping[Key, float],
+) -> tuple[list[Look], Tensor]:
+    """Passes the representations through all blocks."""
     looks = []
     for b, (block, level) in enumerate(zip(model.blocks, levels, strict=True)):
         attention, normed = block.attention, block.norm(z)
         query = attention.queries(normed[level.nodes])
-        moves = {key: p for key, p in (moved or {}).items() if key.block == b}
-        _move(query, own[b], read[b], moves)
+        _move(query, own[b], read[b], {key: p for key, p in moved.items() if key.block == b})
         values = deformable_attention(
             attention.project(normed), level.sequences, query, attention.kernel
         )
-        looks.append(_look(query[own[b]], read[b][:, own[b]], attention.kernel))
+        looks.append(_look(query[own[b]].float(), read[b][:, own[b]], attention.kernel))
         z = block.mlp(attention.out(values.flatten(1)), _rows(z, level))
-    return Trace(looks, model.head(z)[0])
+    return looks, z
 
 
 def _rows(z: Tensor, level: Level) -> Tensor:

@@ -1,5 +1,6 @@
 """Mixed precision: activations in bfloat16; weights, sums and logits in float32."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -17,6 +18,11 @@ def in_bfloat16(model: nn.Module) -> nn.Module:
     mixin = _WithAttention if hasattr(kind, "attention") else _Forward
     model.__class__ = type(kind.__name__, (mixin, kind), {"__module__": kind.__module__})
     return model
+
+
+def precision_of(model: nn.Module) -> AbstractContextManager[object]:
+    """Returns a context in which parts of a model compute as in its forward pass."""
+    return model._autocast() if isinstance(model, _Forward) else nullcontext()
 
 
 class _Forward(nn.Module):

@@ -94,3 +94,22 @@ export function mark() {
 }
 
 export const redraw = (run) => draw(run);
+
+// Starting points: each sets the filters and opens the first node found.
+export function drawIdeas(run) {
+  const none = { text: "", label: "", prediction: "", part: "", mistakes: "", attribute: "", value: "" };
+  const ideas = [
+    ["The surest mistake", { mistakes: "1", order: "most sure" }], ["The least sure prediction", { mistakes: "", order: "least sure" }],
+    ["The node of highest degree", { mistakes: "", order: "highest degree" }],
+  ];
+  replace(byId("ideas"), ideas.map(([text, filter]) => el("button", { type: "button", onclick: async () => {
+    try {
+      const { found } = await get("search", { run: state.run, ...filter });
+      if (!found.length) throw new Error("there is no such node in this graph");
+      change({ ...none, ...filter, node: found[0].node, edits: [] });
+      drawForm(run());
+    } catch (error) {
+      say(error.message, true);
+    }
+  } }, text)));
+}

@@ -73,14 +73,16 @@ async function update() {
     const here = { run: r, node, block, epoch };
     jobs.push(
       load("node", JSON.stringify(here), () => get("node", here), (answer) => { about = { ...answer, run: r }; setPlace(answer.place); }),
-      load("around", JSON.stringify({ ...here, hops }), () => get("around", { ...here, hops }), (answer) => { around = { ...answer, run: r }; }),
       load("compared", JSON.stringify([state.withRun, state.withNode, r]), () => loadCompared(runs), (answer) => { compared = answer; }),
       load("whatIf", JSON.stringify([here, state.edits]), () => (state.edits.length ? whatIf.askWhatIf() : Promise.resolve(null)), (answer) => { result = answer; }),
+      load("around", JSON.stringify({ ...here, hops }), () => get("around", { ...here, hops }), (answer) => { around = { ...answer, run: r }; }),
     );
   }
+  // The node is drawn as soon as it is there, before its neighborhood.
+  await Promise.allSettled(jobs.slice(2, -1)).then(drawNode);
+  await Promise.allSettled(jobs.slice(-1)).then(drawAround);
   const done = await Promise.allSettled(jobs);
   if (done.every((job) => job.status === "fulfilled")) clearError("view");
-  draw();
 }
 
 function describeRun() {
@@ -100,14 +102,19 @@ function hooks(itsRun, index, itsView) {
   };
 }
 
+const isCurrent = (part, node) => part !== null && part.run === state.run && node === state.node;
+
 function draw() {
-  const isCurrent = (part, node) => part !== null && part.run === state.run && node === state.node;
-  const ready = isCurrent(about, about?.node) && isCurrent(around, around?.nodes[0].node);
+  drawNode();
+  drawAround();
+}
+
+function drawNode() {
   byId("hint").hidden = state.node !== null;
   document.body.classList.toggle("no-node", state.node === null);
   finder.mark();
   if (state.node === null) byId("views").hidden = true;
-  if (!ready) return; // answers are on their way; what is shown stays until they arrive
+  if (!isCurrent(about, about?.node)) return; // what is shown stays until the answer arrives
   byId("views").hidden = false;
   const r = run();
   replace(byId("node-title"), "Node ", name(about.id, 60));
@@ -117,7 +124,15 @@ function draw() {
   whatIf.drawEdits(r);
   whatIf.drawResult(r, result);
   drawSequences(r);
-  drawAround(r);
+  const own = hooks(r, state.run, view());
+  replace(byId("attended"), drawAttended(view(), {
+    node: state.node, color: state.color, hiddenNodes: whatIf.hiddenNodes(), className: (c) => className(r, c),
+    on: {
+      open: own.open,
+      toggleNode: (node, hidden) => (hidden ? whatIf.remove({ kind: "node", node }) : whatIf.add({ kind: "node", node, shown: view().nodes[node].id })),
+    },
+  }));
+  byId("around").classList.toggle("solo", view().attended.length === 0);
   drawTools(runs, about);
   drawCompared(runs, about, view(), compared, hooks);
 }
@@ -174,14 +189,15 @@ function play(steps) {
   }, 350);
 }
 
-function drawAround(r) {
+function drawAround() {
+  if (!isCurrent(about, about?.node) || !isCurrent(around, around?.nodes[0].node)) return;
+  const r = run();
   replace(byId("around-tools"), select("hops", [1, 2, 3, 4].map((h) => [h, String(h)]), state.hops, (value) => change({ hops: Number(value) }), "Hops"));
   const near = around.nodes.filter((each) => each.near).length;
   const within = `within ${state.hops} ${state.hops === 1 ? "hop" : "hops"}`;
   const cut = around.more ? `${number(near)} of more than ${number(around.total)} nodes ${within}` : near < around.total ? `${number(near)} of ${number(around.total)} nodes ${within}` : `All ${number(near)} nodes ${within}`;
   const links = r.attention === "none" ? " The model has no attention over nodes." : " Curved links: attention; the nodes on the outer ring are attended to, but lie elsewhere.";
   byId("around-note").textContent = `${cut}. Straight lines: edges; click one to hide it.${links}`;
-  byId("around").classList.toggle("solo", view().attended.length === 0);
   const common = { node: state.node, attended: view().attended, color: state.color, hiddenNodes: whatIf.hiddenNodes(), hiddenEdges: whatIf.hiddenEdges(), className: (c) => className(r, c) };
   const own = hooks(r, state.run, view());
   replace(byId("around-view"), drawLinks(around, { ...common, on: {
@@ -194,10 +210,6 @@ function drawAround(r) {
       if (hidden) whatIf.remove({ kind: "edge", a, b });
       else whatIf.add({ kind: "edge", a, b, shown });
     },
-  } }));
-  replace(byId("attended"), drawAttended(view(), { ...common, on: {
-    open: own.open,
-    toggleNode: (node, hidden) => (hidden ? whatIf.remove({ kind: "node", node }) : whatIf.add({ kind: "node", node, shown: view().nodes[node].id })),
   } }));
 }
 
@@ -226,25 +238,6 @@ function startExports() {
   addExport("compare", { picture: comparedPicture, rows: comparedRows, file: file("compared") });
 }
 
-// Starting points: each sets the filters and opens the first node found.
-function drawIdeas() {
-  const none = { text: "", label: "", prediction: "", part: "", mistakes: "", attribute: "", value: "" };
-  const ideas = [
-    ["The surest mistake", { mistakes: "1", order: "most sure" }], ["The least sure prediction", { mistakes: "", order: "least sure" }],
-    ["The node of highest degree", { mistakes: "", order: "highest degree" }],
-  ];
-  replace(byId("ideas"), ideas.map(([text, filter]) => el("button", { type: "button", onclick: async () => {
-    try {
-      const { found } = await get("search", { run: state.run, ...filter });
-      if (!found.length) throw new Error("there is no such node in this graph");
-      change({ ...none, ...filter, node: found[0].node, edits: [] });
-      finder.drawForm(run());
-    } catch (error) {
-      say(error.message, true);
-    }
-  } }, text)));
-}
-
 async function start() {
   restore();
   startTheme(() => { recolor(); finder.redraw(run()); draw(); });
@@ -269,14 +262,18 @@ async function start() {
   document.querySelector("label.run").hidden = runs.length < 2;
   byId("run").addEventListener("change", (event) => change({ run: Number(event.target.value), node: null, edits: [], epoch: null, block: null }));
   startExports();
-  drawIdeas();
+  finder.drawIdeas(run);
   onChange((values) => {
     hide();
     if (values === null) for (const what of ["form"]) keys[what] = null;
     if (values === null || "map" in values) recolor();
     update();
   });
-  new ResizeObserver(() => { drawMap(); draw(); }).observe(document.querySelector("main"));
+  let width = 0;
+  new ResizeObserver(([main]) => {
+    if (main.contentRect.width !== width) { drawMap(); draw(); }
+    width = main.contentRect.width;
+  }).observe(document.querySelector("main"));
   await update();
   document.documentElement.dataset.ready = "true";
 }
