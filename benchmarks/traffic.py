@@ -100,9 +100,13 @@ def per_query(name: str, launch: Launch, ttgir: str) -> Traffic:
     """Counts the traffic of a launch per query. With as many queries as nodes and full sequences,
     a node has L entries on average, and ``gather`` handles one node per query."""
     L, T = launch.constants["L"], launch.constants["T"]
-    rounds = {"gather": (-(-L // launch.constants["BLOCK"]), 0)}.get(name, ())
-    groups = -(-launch.constants["M"] // launch.constants["HEADS"])
-    return Traffic(*(T * groups * n for n in count(ttgir, rounds)))
+    M, groups = launch.constants["M"], -(-launch.constants["M"] // launch.constants["HEADS"])
+    if name != "gather":
+        return Traffic(*(T * groups * n for n in count(ttgir)))
+    traffic = count(ttgir, rounds=[-(-L // launch.constants["BLOCK"]), 0])
+    # The weights of an entry are at a place of their own, and take a sector at least.
+    alone = L * max(0, SECTOR - M * launch.inputs[1].element_size())
+    return Traffic(*(T * groups * n for n in (traffic.loads + alone, *traffic[1:])))
 
 
 def minimum(name: str, launch: Launch) -> int:

@@ -45,6 +45,8 @@ def test_lists_every_place_once_and_in_order(N, T, L, Q, segment, seed):
             assert len(segments[-1]) <= segment
             assert segments[-1] or len(segments) == 1
     assert len(index.part_rows) == index.part_pointers[-1]
+    rows = index.part_rows.tolist()
+    assert index.starts == [sum(row < t * N for row in rows) for t in range(T + 1)]
 
 
 @pytest.fixture

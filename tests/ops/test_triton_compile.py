@@ -42,23 +42,20 @@ def check(target: str, **sizes) -> dict:
     return found
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_no_spills_and_little_more_traffic_than_needed(target: str) -> None:
+def check_traffic(found: dict) -> None:
+    """Checks the memory traffic of all kernels but ``gather-parts``, which few nodes need."""
     from traffic import minimum, per_query
 
-    found = check(target)
-    ratio, total, least = {}, 0, 0
     for name, (launch, code) in found.items():
         if name != "gather-parts":
-            count, need = per_query(name, launch, code.ttgir).bytes, minimum(name, launch)
-            ratio[name] = count / need
-            if name in ("backward-deterministic", "gather"):
-                total, least = total + count, least + need
-    assert 1 <= ratio["forward"] <= LIMIT
-    assert 1 <= ratio["backward"] <= LIMIT
-    assert 1 <= ratio["backward-deterministic"] <= LIMIT
-    # A deterministic backward pass consists of two kernels.
-    assert 1 <= total / least <= LIMIT
+            traffic = per_query(name, launch, code.ttgir)
+            assert 1 <= traffic.bytes / minimum(name, launch) <= LIMIT, (name, traffic)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_spills_and_little_more_traffic_than_needed(target: str) -> None:
+    found = check(target)
+    check_traffic(found)
     if target != "gfx942":
         # Rows are read 16 bytes per thread, once: a block of 8 rows of 64 channels by 32 threads.
         assert len(re.findall(r"ld\.global\.v4\.b32", found["forward"][1].assembly)) == 4
@@ -81,7 +78,9 @@ def test_no_spills_and_little_more_traffic_than_needed(target: str) -> None:
     ids=str,
 )
 def test_other_sizes(target: str, sizes: dict) -> None:
-    check(target, **sizes)
+    found = check(target, **sizes)
+    if sizes == {"dtype": torch.bfloat16}:
+        check_traffic(found)
 
 
 def test_sizes_of_one() -> None:

@@ -30,6 +30,8 @@ class Transposed(NamedTuple):
     """The index in ``order`` of the first place of each part. Shape: ``(P,)``."""
     part_pointers: Tensor
     """The index of the first part of each row, and P. Shape: ``(T * N + 1,)``."""
+    starts: list[int]
+    """The index of the first part of each criterion, and P."""
 
 
 def transpose(sequences: Tensor, N: int, segment: int) -> Transposed:
@@ -68,5 +70,12 @@ def _transpose(sequences: Tensor, N: int, segment: int) -> Transposed:
     part_pointers = torch.cat([more.new_zeros(1), more.cumsum(0)])
     rows = torch.arange(T * N, device=sequences.device).repeat_interleave(more)
     place = torch.arange(len(rows), device=sequences.device) - part_pointers[rows] + 1
-    numbers = (begins, ends, rows, begins[rows] + place * segment, part_pointers)
-    return Transposed(order, *(x.to(small) for x in numbers))
+    return Transposed(
+        order,
+        begins.to(small),
+        ends.to(small),
+        rows.to(small),
+        (begins[rows] + place * segment).to(small),
+        part_pointers.to(small),
+        part_pointers[torch.arange(T + 1, device=sequences.device) * N].tolist(),
+    )

@@ -12,7 +12,7 @@ import triton
 from torch import Tensor
 
 from dgt.ops.deformable_attention import triton_kernels
-from dgt.ops.deformable_attention.transpose import transpose
+from dgt.ops.deformable_attention.transpose import Transposed, transpose
 from dgt.ops.deformable_attention.triton_gather import gather
 from dgt.ops.deformable_attention.triton_sizes import CONFIGS, Sizes, default, fits, prune, sizes
 
@@ -71,35 +71,40 @@ def backward(
         return NotImplemented
     shared = sizes(values, sequences, query, bilinear, gamma, epsilon)
     grad, values, query = grad.contiguous(), values.contiguous(), query.contiguous()
-    rows = _rows(sequences)
-    N, (Q, T, K) = values.size(0), (rows.size(1), shared.T, shared.K)
+    rows, scans = _rows(sequences), shared.scans(normalize)
+    N, Q, T = values.size(0), rows.size(1), shared.T
     real = torch.float64 if values.dtype == torch.float64 else torch.float32
-    atomic = not torch.are_deterministic_algorithms_enabled()
     grad_query = torch.empty_like(query)
-    if atomic:
-        grad_values = torch.zeros(values.shape, dtype=real, device=values.device)
-        sampled = query.new_empty(0, dtype=real)
-    else:
-        grad_values = torch.empty_like(values)
-        sampled = query.new_empty(Q, T, 2, shared.M, K, dtype=real)
-    inputs = (grad, values, rows, query, grad_values, grad_query, sampled, N, rows.stride(0))
-    scans = {**shared.scans(normalize), "ATOMIC": atomic}
-    _launch(triton_kernels.backward, (Q, T, shared.groups), shared, inputs, **scans)
-    if not atomic:
-        _gather(grad, sampled, sequences, grad_values, shared)
-    return grad_values.to(values.dtype), grad_query
+    fixed = grad, values, rows, query
+    if not torch.are_deterministic_algorithms_enabled():
+        sums = torch.zeros(values.shape, dtype=real, device=values.device)
+        inputs = (*fixed, sums, grad_query, sums, N, rows.stride(0), 0)
+        grid = Q, T, shared.groups
+        _launch(triton_kernels.backward, grid, shared, inputs, **scans, ATOMIC=True)
+        return sums.to(values.dtype), grad_query
+    grad_values = torch.empty_like(values)
+    weights = torch.empty(Q, shared.L, shared.M, dtype=real, device=values.device)
+    index = transpose(sequences, N, SEGMENT)
+    for t in range(T):
+        inputs = (*fixed, grad_values, grad_query, weights, N, rows.stride(0), t)
+        grid = Q, 1, shared.groups
+        _launch(triton_kernels.backward, grid, shared, inputs, **scans, ATOMIC=False)
+        _gather(grad, weights, index, grad_values, shared, t)
+    return grad_values, grad_query
 
 
 def _gather(
-    grad: Tensor, sampled: Tensor, sequences: Tensor, grad_values: Tensor, shared: Sizes
+    grad: Tensor, weights: Tensor, index: Transposed, grad_values: Tensor, shared: Sizes, t: int
 ) -> None:
-    """Computes the gradient of the values in a fixed order, see ``triton_gather``."""
+    """Computes the gradient of the values of a criterion in a fixed order, see
+    ``triton_gather``."""
+    *places, starts = index
     N = grad_values.size(0)
-    index = transpose(sequences, N, SEGMENT)
-    parts = sampled.new_empty(len(index.part_rows), shared.M, shared.D)
-    inputs = (grad, sampled, *index, parts, grad_values, N)
-    for count, first in ((len(parts), True), (shared.T * N, False)):
-        _launch(gather, (count, shared.groups), shared, inputs, SEGMENT=SEGMENT, PARTS=first)
+    parts = weights.new_empty(len(index.part_rows), shared.M, shared.D)
+    inputs = (grad, weights, *places, parts, grad_values, N)
+    for first, count, rest in ((starts[t], starts[t + 1] - starts[t], True), (t * N, N, False)):
+        grid = count, shared.groups
+        _launch(gather, grid, shared, (*inputs, first), SEGMENT=SEGMENT, PARTS=rest)
 
 
 def _rows(sequences: Tensor) -> Tensor:
@@ -121,7 +126,8 @@ def _launch(
     """Runs a kernel on the device of its inputs."""
     if grid[0] == 0:
         return
-    given = {**shared._asdict(), **sizes, "enable_fp_fusion": True}
+    given = {k: v for k, v in shared._asdict().items() if k in kernel.arg_names}
+    given |= {**sizes, "enable_fp_fusion": True}
     with torch.cuda.device_of(inputs[0]):
         if kernel in SUMS and grid[0] >= TUNED_FROM and _may_tune():
             _tuned(kernel)[grid](*inputs, **given)

@@ -1,7 +1,8 @@
 """The gradient of the values as a sum over the queries that read each node: the same bits in every
 run, as the order of the sum is fixed.
 
-Letters and tiles as in ``triton_kernels``. The entries of a node, which are places in a sequence
+Letters and tiles as in ``triton_kernels``, whose backward pass has written the ``weights`` of one
+criterion, of shape ``(Q, L, M)``. The entries of a node, which are places in a sequence
 that hold it, come from the transposed index in ``transpose``. A program sums at most ``SEGMENT``
 entries, so that a node that many queries read does not delay the others. A first launch computes
 the ``parts``, which are all segments of a node but its first. A second launch sums the first
@@ -11,15 +12,12 @@ segment of every node, and adds the node's parts in order.
 import triton
 import triton.language as tl
 
-from dgt.ops.deformable_attention.triton_kernels import _weights
-
 
 @triton.jit
 def _sum(
-    grad: tl.tensor, sampled: tl.tensor, order: tl.tensor, begin: tl.tensor, end: tl.tensor,
-    t: tl.tensor, place: tl.tensor, exists: tl.tensor, slot: tl.tensor, inside: tl.tensor,
-    T: tl.constexpr, M: tl.constexpr, D: tl.constexpr, K: tl.constexpr, L: tl.constexpr,
-    BILINEAR: tl.constexpr, GAMMA: tl.constexpr, EPSILON: tl.constexpr,
+    grad: tl.tensor, weights: tl.tensor, order: tl.tensor, begin: tl.tensor, end: tl.tensor,
+    heads: tl.tensor, place: tl.tensor, exists: tl.tensor,
+    T: tl.constexpr, M: tl.constexpr, D: tl.constexpr, L: tl.constexpr,
     HEADS: tl.constexpr, CHANNELS: tl.constexpr, REAL: tl.constexpr, BLOCK: tl.constexpr,
 ) -> tl.tensor:  # fmt: skip
     """Returns the sum over the entries ``begin`` to ``end - 1``. Shape: ``(HEADS, CHANNELS)``."""
@@ -27,34 +25,29 @@ def _sum(
     for start in range(begin, end, BLOCK):
         e = start + tl.arange(0, BLOCK)
         entry = tl.load(order + e, mask=e < end, other=0).to(tl.int64)
-        q, i = entry // L, entry % L
-        valid = (e < end)[:, None, None] & inside[None, :, :]
-        at = sampled + (q * T + t)[:, None, None] * (2 * M * K) + slot[None, :, :]
-        p = tl.load(at, mask=valid, other=0)
-        scale = tl.load(at + M * K, mask=valid, other=0)
-        g = _weights(p - i[:, None, None], BILINEAR, GAMMA, EPSILON)
-        w = tl.sum(scale * g, axis=2)  # (BLOCK, HEADS)
-        rows = grad + q[:, None, None] * (T * M * D) + place[None, :, :]
+        slots = weights + entry[:, None] * M + heads[None, :]
+        w = tl.load(slots, mask=(e < end)[:, None] & (heads < M)[None, :], other=0)
+        rows = grad + (entry // L)[:, None, None] * (T * M * D) + place[None, :, :]
         read = exists[None, :, :] & (w != 0)[:, :, None]
         u = tl.load(rows, mask=read, other=0).to(REAL)
         total += w[:, :, None] * u
     return tl.sum(total, axis=0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first"])
 def gather(
-    grad: tl.tensor, sampled: tl.tensor, order: tl.tensor, begins: tl.tensor, ends: tl.tensor,
+    grad: tl.tensor, weights: tl.tensor, order: tl.tensor, begins: tl.tensor, ends: tl.tensor,
     part_rows: tl.tensor, part_begins: tl.tensor, part_pointers: tl.tensor, parts: tl.tensor,
-    grad_values: tl.tensor, N: tl.tensor,
-    T: tl.constexpr, M: tl.constexpr, D: tl.constexpr, K: tl.constexpr, L: tl.constexpr,
-    BILINEAR: tl.constexpr, GAMMA: tl.constexpr, EPSILON: tl.constexpr,
-    HEADS: tl.constexpr, CHANNELS: tl.constexpr, KEYS: tl.constexpr, REAL: tl.constexpr,
+    grad_values: tl.tensor, N: tl.tensor, first: tl.tensor,
+    T: tl.constexpr, M: tl.constexpr, D: tl.constexpr, L: tl.constexpr,
+    HEADS: tl.constexpr, CHANNELS: tl.constexpr, REAL: tl.constexpr,
     SEGMENT: tl.constexpr, PARTS: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Computes one of the ``parts`` if ``PARTS``, else the gradient of one row ``t * N + node``."""
-    piece = tl.program_id(0).to(tl.int64)
+    """Computes one of the ``parts`` if ``PARTS``, else the gradient of one row ``t * N + node``.
+    ``first`` is the first part or row of the criterion."""
+    piece = tl.program_id(0).to(tl.int64) + first
     heads = tl.program_id(1) * HEADS + tl.arange(0, HEADS)
-    keys, channels = tl.arange(0, KEYS), tl.arange(0, CHANNELS)
+    channels = tl.arange(0, CHANNELS)
     if PARTS:
         row = tl.load(part_rows + piece).to(tl.int64)
         begin = tl.load(part_begins + piece).to(tl.int64)
@@ -66,16 +59,15 @@ def gather(
     channel = heads[:, None] * D + channels[None, :]  # (HEADS, CHANNELS)
     exists = (heads[:, None] < M) & (channels[None, :] < D)
     total = _sum(
-        grad, sampled, order, begin, end, t, t * (M * D) + channel, exists,
-        heads[:, None] * K + keys[None, :], (heads[:, None] < M) & (keys[None, :] < K),
-        T, M, D, K, L, BILINEAR, GAMMA, EPSILON, HEADS, CHANNELS, REAL, BLOCK,
+        grad, weights, order, begin, end, heads, t * (M * D) + channel, exists,
+        T, M, D, L, HEADS, CHANNELS, REAL, BLOCK,
     )  # fmt: skip
     if PARTS:
         tl.store(parts + piece * (M * D) + channel, total, mask=exists)
     else:
-        first = tl.load(part_pointers + row).to(tl.int64)
-        last = tl.load(part_pointers + row + 1).to(tl.int64)
-        for part in range(first, last):
+        begin_parts = tl.load(part_pointers + row).to(tl.int64)
+        end_parts = tl.load(part_pointers + row + 1).to(tl.int64)
+        for part in range(begin_parts, end_parts):
             total += tl.load(parts + part * (M * D) + channel, mask=exists, other=0)
         result = total.to(grad_values.dtype.element_ty)
         tl.store(grad_values + (node * T + t) * (M * D) + channel, result, mask=exists)

@@ -122,24 +122,25 @@ def forward(
     tl.store(out + q * (T * M * D) + place, result.to(out.dtype.element_ty), mask=exists)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first"])
 def backward(
     grad: tl.tensor, values: tl.tensor, sequences: tl.tensor, query: tl.tensor,
-    grad_values: tl.tensor, grad_query: tl.tensor, sampled: tl.tensor,
-    N: tl.tensor, stride: tl.tensor,
+    grad_values: tl.tensor, grad_query: tl.tensor, weights: tl.tensor,
+    N: tl.tensor, stride: tl.tensor, first: tl.tensor,
     T: tl.constexpr, M: tl.constexpr, D: tl.constexpr, K: tl.constexpr, L: tl.constexpr,
     BILINEAR: tl.constexpr, GAMMA: tl.constexpr, EPSILON: tl.constexpr, NORMALIZE: tl.constexpr,
     REACH: tl.constexpr, WINDOW: tl.constexpr, SCAN_WINDOW: tl.constexpr, SCAN: tl.constexpr,
     HEADS: tl.constexpr, CHANNELS: tl.constexpr, KEYS: tl.constexpr, REAL: tl.constexpr,
     ATOMIC: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Computes the gradient of one query, criterion and group of heads.
+    """Computes the gradient of one query, criterion and group of heads. ``first`` is the first
+    criterion of a launch.
 
     The gradient of the values is added to ``grad_values`` atomically or, if not ``ATOMIC``, left to
-    :func:`gather`, for which the positions and scaled attention of the keys are written to
-    ``sampled``, of shape ``(Q, T, 2, M, K)``.
+    ``triton_gather``, for which the weight of every position is written to ``weights``, of shape
+    ``(Q, L, M)``. A launch is then for one criterion.
     """
-    q, t = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
+    q, t = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64) + first
     heads = tl.program_id(2) * HEADS + tl.arange(0, HEADS)
     keys, channels = tl.arange(0, KEYS), tl.arange(0, CHANNELS)
     sequence = sequences + t * stride + q * L
@@ -150,10 +151,6 @@ def backward(
     p = offsets * (n - 1)
     total = _totals(p, n, BILINEAR, GAMMA, EPSILON, NORMALIZE, REACH, WINDOW, SCAN_WINDOW)
     scale = a / total
-    if not ATOMIC:
-        slot = sampled + (q * T + t) * 2 * M * K + heads[:, None] * K + keys[None, :]
-        tl.store(slot, p, mask=inside)
-        tl.store(slot + M * K, scale, mask=inside)
 
     place = (t * M + heads)[:, None] * D + channels[None, :]  # (HEADS, CHANNELS)
     exists = (heads[:, None] < M) & (channels[None, :] < D)
@@ -176,6 +173,9 @@ def backward(
         if ATOMIC:
             change = w[:, :, None] * upstream[None, :, :]
             tl.atomic_add(grad_values + rows, change, mask=read, sem="relaxed")
+        else:
+            slots = weights + (q * L + i)[:, None] * M + heads[None, :]
+            tl.store(slots, w, mask=(i < L)[:, None] & (heads < M)[None, :])
         s = tl.sum(v * upstream[None, :, :], axis=2)  # (BLOCK, HEADS)
         slope = _slopes(distance, g, BILINEAR, GAMMA)
         gs += g * s[:, :, None]
