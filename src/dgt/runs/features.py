@@ -18,7 +18,7 @@ def with_features(data: Data, facts: Facts) -> Data:
         facts: What the model stores about its training graph.
     """
     if facts.recipe is not None and isinstance(data, Data):
-        recipe = Recipe.stored(facts.recipe, facts.in_channels)
+        recipe = Recipe(tuple(facts.recipe))
         data = recipe.apply(normalize_for(sorted_by_id(data), facts.task), warn=True)
     else:
         data = without_table(normalize_for(data, facts.task))

@@ -14,6 +14,7 @@ from dgt import __version__
 from dgt.config import METRICS
 from dgt.config.documents import fields_of, parse_json, require, shown
 from dgt.data.labels import is_labeled
+from dgt.data.recipe import Recipe
 from dgt.data.splits import PARTS
 from dgt.data.targets import TaskKind
 from dgt.encodings.encoding import CarriesOver
@@ -246,6 +247,8 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], Facts]:
     arrays = {"node_keys": tensors.pop(NODE_KEYS, None), "splits": tensors.pop(SPLITS, None)}
     found = Facts(**{**fields_of(Facts, facts, place), **arrays})
     _check(found, sum(value.numel() for value in tensors.values()), place)
+    if found.recipe is not None:
+        Recipe.stored(found.recipe, found.in_channels, place)
     require_finite(path, tensors)
     return tensors, found
 

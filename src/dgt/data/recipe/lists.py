@@ -29,6 +29,8 @@ def fit_lists(
         common = sorted(counted, key=lambda word: (-counted[word], word))[:MOST_CATEGORIES]
         return {"words": sorted(common)} if common else None
     numbers = list_numbers(cells)
+    if not numbers.shape[1]:
+        return None
     seen = np.concatenate([numbers, np.full((1, numbers.shape[1]), np.nan)])[training.codes]
     return {"elements": [Scaling.fit(one, settings.standardize).stored() for one in seen.T]}
 

@@ -53,21 +53,22 @@ class Recipe:
         return cls(tuple(made))
 
     @classmethod
-    def stored(cls, columns: list[dict[str, Any]], features: int) -> "Recipe":
+    def stored(cls, columns: list[dict[str, Any]], features: int, place: str) -> "Recipe":
         """Checks a recipe that was read from a file and returns it.
 
         Args:
             columns: The content of the file.
             features: Number of features that the recipe must make.
+            place: Name of the file in error messages.
         """
         recipe = cls(tuple(columns))
         try:
-            recipe.described()
-            met = len(recipe.feature_names()) == features
+            named = all(isinstance(name, str) for name, *_ in recipe.described())
+            met = named and len(recipe.feature_names()) == features
         except (AttributeError, KeyError, TypeError, ValueError):
             met = False
         if not met:
-            raise InputError(f"recipe: damaged, expected a recipe of {features} features")
+            raise InputError(f"{place}: recipe: damaged, expected a recipe of {features} features")
         return recipe
 
     def used(self) -> list[dict[str, Any]]:

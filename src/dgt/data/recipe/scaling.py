@@ -1,6 +1,7 @@
 """Fills in missing numbers and scales them, with numbers from the training nodes."""
 
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,13 @@ class Scaling:
     scale: float = 1.0
     missing: bool = False
     """Whether training nodes have missing cells, which then become a feature of their own."""
+
+    def __post_init__(self) -> None:
+        numbers = (self.fill, self.center, self.scale)
+        if not all(type(number) in (int, float) and isfinite(number) for number in numbers):
+            raise ValueError(f"expected finite numbers, got {numbers}")
+        if self.scale == 0 or not isinstance(self.missing, bool):
+            raise ValueError(f"scale {self.scale}, missing {self.missing!r}")
 
     @classmethod
     def fit(cls, numbers: np.ndarray, standardize: bool) -> "Scaling":
