@@ -11,11 +11,11 @@ from torch.func import functional_call
 
 from dgt.config import Config
 from dgt.models import MODELS, build
-from dgt.nn.model import Level
 from dgt.prepare import prepare
-from dgt.training.batching import Batched, Chunked, Whole
+from dgt.training.batching import Whole
 from dgt.training.loop import _update_average, parameter_groups
 from dgt.training.steps import step as training_step
+from dgt.training.steps import steps_for
 from dgt.training.task import Classification
 from tests.small import block_graph
 
@@ -80,7 +80,7 @@ def test_an_input_left_on_the_cpu_is_found(name: str) -> None:
         left: Tensor | None = None if x is None else torch.zeros_like(x, device="cpu")
         if left is None:
             continue
-        with pytest.raises((ValueError, RuntimeError), match="device"):
+        with pytest.raises((ValueError, RuntimeError), match=r"device|meta"):
             step(model, {**inputs, key: left})
 
 
@@ -109,26 +109,18 @@ def test_epoch_on_another_device(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dgt", "dgt-light"])
-@pytest.mark.parametrize("kind", ["chunks", "batches"])
-def test_chunks_and_batches_on_another_device(name: str, kind: str) -> None:
+@pytest.mark.parametrize("setting", ["chunk_size", "batch_size"])
+def test_sequences_of_chunks_and_batches_stay_on_the_host(name: str, setting: str) -> None:
+    """Only the parts that a step needs are moved to the device."""
     model, inputs = prepared(name, sparse=False, value_dropout=0.2)
-    nodes = torch.arange(0, 90, 3)
-    if kind == "batches":  # the nodes that a batch reaches depend on values
-        inputs = Batched(inputs, 30, 2).inputs(nodes)
-        inputs["sequences"] = [
-            Level(*(x.to("meta") for x in level)) for level in inputs["sequences"]
-        ]
-    given = {
-        key: x.to_dense().to("meta") if isinstance(x, Tensor) and x.is_floating_point() else x
-        for key, x in inputs.items()
-    }
+    inputs["encoding"] = inputs["encoding"].to_dense()  # chunks of sparse rows depend on values
+    config = Config.of(name).replace(**{setting: 16, "blocks": 2})
+    steps = steps_for(config, inputs, torch.device("meta"))
+    assert steps.given["sequences"].device.type == "cpu"
+    assert steps.given["x"].device.type == ("meta" if setting == "chunk_size" else "cpu")
     model = model.to("meta").train()
-    if kind == "batches":
-        logits = model(**given)
-    else:
-        given["sequences"] = given["sequences"].to("meta")
-        logits = Chunked(given, 16).logits(model, nodes.to("meta"))
+    logits = steps.logits(model, torch.arange(0, 90, 3))  # nodes on meta would have no values
     logits.sum().backward()
     assert logits.shape == (30, CLASSES)
-    devices = {weight.grad.device.type for weight in model.parameters() if weight.grad is not None}
-    assert devices == {"meta"}
+    grads = [weight.grad for weight in model.parameters()]
+    assert {grad.device.type for grad in grads if grad is not None} == {"meta"}

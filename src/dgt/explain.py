@@ -100,7 +100,8 @@ def model_weights(
             "graphormer, gt-full or gt-sparse to explain predictions"
         )
     device = next(model.parameters()).device
-    return key_weights(attention(**inputs, nodes=nodes.to(device)), num_nodes, nodes)
+    given = {name: x.to(device) if isinstance(x, Tensor) else x for name, x in inputs.items()}
+    return key_weights(attention(**given, nodes=nodes.to(device)), num_nodes, nodes)
 
 
 def find_node(node: int | str, data: Data, ids: Sequence[int | str]) -> int:

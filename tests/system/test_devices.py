@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dgt import Config, InputError
-from dgt.system.devices import resolve, seeded
+from dgt.system.devices import free_memory, resolve, say_fallback, seeded
 
 
 def test_cpu_and_auto():
@@ -62,3 +62,21 @@ def test_seeded_restores_the_previous_random_state():
     with seeded(1, torch.device("cpu")):
         assert torch.equal(first, torch.rand(3))
     assert torch.equal(torch.rand(4), expected)
+
+
+def test_a_device_without_fused_operators_is_named_once(monkeypatch, caplog):
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: True)
+    say_fallback.cache_clear()
+    for _ in range(2):
+        assert resolve("mps") == torch.device("mps")
+    assert caplog.text.count("device mps: operators have no fused form for it") == 1
+    caplog.clear()
+    resolve("cpu")
+    assert not caplog.text
+
+
+def test_free_memory(monkeypatch):
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda device: (device.index, 100))
+    assert free_memory(torch.device("cuda:3")) == 3
+    assert free_memory(torch.device("mps")) is None
+    assert free_memory(torch.device("cpu")) > 0

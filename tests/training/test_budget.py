@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from dgt.config import Config
 from dgt.errors import MemoryNeeded
@@ -127,3 +128,29 @@ def test_bfloat16_needs_less(sizes):
         budget.predict(config.replace(precision=p), *graph) for p in ("bfloat16", "single")
     )
     assert 0.5 * single < half < 0.9 * single
+
+
+def test_the_memory_of_a_gpu_decides(monkeypatch, caplog):
+    """The GPU does not exist; its free memory is made up."""
+    config, classes, queries, N = Config(), 10, 10_000, 100_000
+    inputs = {
+        "x": torch.empty(N, 128, device="meta"),
+        "sequences": torch.empty(3, N, 16, dtype=torch.int32, device="meta"),
+        "encoding": None,
+    }
+    device = torch.device("cuda:1")
+    moved = budget.of_inputs(config, N, 128, 0)
+    assert moved == N * (128 * 4 + 3 * 16 * 4)
+    need = budget.predict(config, N, queries, 128, 0, classes) + moved
+    for free, flag in ((need, None), (need - 1, "--chunk-size"), (100_000_000, "--batch-size")):
+        caplog.clear()
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda place, f=free: (f, 10**12))
+        budget.warn(config, inputs, queries, classes, device=device)
+        said = caplog.text
+        assert (flag is None) == (not said)
+        if flag is not None:
+            assert "of additional memory on cuda:1, but only" in said
+            assert f"with {flag}" in said
+    caplog.clear()
+    budget.warn(config, inputs, queries, classes, device=torch.device("mps"))  # cannot tell
+    assert not caplog.text

@@ -131,3 +131,14 @@ def test_settings_that_do_not_support_several_processes(monkeypatch):
         distributed.require_possible(Config().replace(batch_size=8))
     with pytest.raises(InputError, match="norm: a batch norm needs all nodes in one process"):
         distributed.require_possible(Config().replace(norm="batch"))
+
+
+def test_the_backend_follows_the_device(monkeypatch):
+    assert distributed.choose_backend() == "gloo"
+    chosen = []
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.set_device", chosen.append)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert distributed.choose_backend() == "cpu:gloo,cuda:nccl"
+    assert chosen == [1]  # one GPU per rank

@@ -26,6 +26,8 @@ def multiply_adds(model: nn.Module, inputs: Mapping[str, Tensor | None]) -> int:
         model: The model.
         inputs: Its inputs; may be fake tensors, which take no memory.
     """
+    device = next(model.parameters()).device
+    inputs = {name: x if x is None else x.to(device) for name, x in inputs.items()}
     x = inputs.get("x")
     if x is not None and x.layout == torch.sparse_csr:
         inputs = {**inputs, "x": x.to_dense()}

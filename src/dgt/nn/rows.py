@@ -143,7 +143,9 @@ class Chunks(AllAtOnce):
         if self.exchange is not None:
             own = values.flatten(1)
             values = _Exchanged.apply(own, self.exchange).unflatten(1, values.shape[1:])
-        return attention.read(values, sequences[criterion], queries, criterion)
+        # Of sequences that stay on the CPU, one criterion at a time is on a GPU.
+        of_criterion = sequences[criterion].to(z.device, non_blocking=True)
+        return attention.read(values, of_criterion, queries, criterion)
 
 
 class _Exchanged(torch.autograd.Function):

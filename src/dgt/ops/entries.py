@@ -57,8 +57,9 @@ def wrong_sequences(sequences: Tensor, count: int) -> str | None:
 
 def take_sequences(sequences: Tensor, nodes: Tensor) -> Tensor:
     """Returns the sequences of some nodes, ``sequences[:, nodes]``, of shape ``(T, Q, L)``. They
-    are not checked again if all sequences were found correct."""
-    taken = sequences[:, nodes]
+    are not checked again if all sequences were found correct. The sequences may be on the CPU while
+    the nodes are on a GPU."""
+    taken = sequences[:, nodes.to(sequences.device)]
     if not torch.compiler.is_compiling():
         state = _seen.get(sequences)
         if state is not None and state == _state(sequences, state[-1]):

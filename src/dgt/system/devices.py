@@ -1,15 +1,22 @@
 """Devices and their random number generators."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
 from torch import Tensor
 
 from dgt.config import Config
 from dgt.errors import InputError
+from dgt.system.machine import available
 
+log = logging.getLogger("dgt")
+
+FUSED_DEVICES = ("cpu", "cuda")
+"""The types of devices with fused operators."""
 FUSED_ADAM = ("cpu", "cuda", "mps")
 
 
@@ -37,6 +44,7 @@ def resolve(name: str, double: bool = False) -> torch.device:
         raise InputError("device: mps: this machine or this build of torch has no Apple GPU")
     if name not in ("cpu", "mps"):
         raise InputError(f"device: got {name!r}, expected auto, cpu, cuda, cuda:N or mps")
+    say_fallback(name)
     return torch.device(name)
 
 
@@ -56,6 +64,36 @@ def _gpu(name: str, index: int) -> int:
 
 def _has_mps() -> bool:
     return torch.backends.mps.is_available()
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Returns the number of free bytes on a device; None if PyTorch cannot tell."""
+    if device.type == "cpu":
+        return available()
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
+
+
+def move(x: Tensor, device: torch.device) -> Tensor:
+    """Moves a tensor; to a GPU from pinned memory, so that the copy overlaps with other work."""
+    if device.type != "cuda" or not x.is_cpu:
+        return x.to(device)
+    return pinned(x, device).to(device, non_blocking=True)
+
+
+def pinned(x: Tensor, device: torch.device) -> Tensor:
+    """Returns a tensor that stays on the CPU, in pinned memory if parts of it go to a GPU."""
+    return x.pin_memory() if device.type == "cuda" and x.layout == torch.strided else x
+
+
+@cache
+def say_fallback(kind: str) -> None:
+    """Says once that operators have no fused form for a type of device."""
+    if kind not in FUSED_DEVICES:
+        log.warning(
+            "device %s: operators have no fused form for it and use plain PyTorch, which is slower "
+            "and takes more memory than on cuda or cpu",
+            kind,
+        )
 
 
 def supports_fused_adam(device: torch.device) -> bool:

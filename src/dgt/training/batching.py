@@ -14,6 +14,7 @@ from dgt.nn.model import Level
 from dgt.nn.rows import Chunks, using
 from dgt.ops.sparse import Rows, gather_rows
 from dgt.storage.fingerprint import fingerprint
+from dgt.system.devices import move
 
 Forward = Callable[..., Tensor]
 """A model, or a function with the same keyword arguments."""
@@ -85,12 +86,20 @@ class Batched(Whole):
         inputs: The model's keyword arguments, except for ``nodes``.
         size: Nodes per batch.
         blocks: The model's number of blocks.
+        device: Device that the inputs of a batch are moved to (default: where they are).
     """
 
-    def __init__(self, inputs: Mapping[str, Any], size: int, blocks: int) -> None:
+    def __init__(
+        self,
+        inputs: Mapping[str, Any],
+        size: int,
+        blocks: int,
+        device: torch.device | None = None,
+    ) -> None:
         super().__init__(inputs)
         self.size = size
         self.blocks = blocks
+        self._device = device
 
     def batches(self, nodes: Tensor) -> Iterable[Tensor]:
         return nodes[torch.randperm(len(nodes)).to(nodes.device)].split(self.size)
@@ -107,19 +116,26 @@ class Batched(Whole):
     def inputs(self, nodes: Tensor) -> dict[str, Any]:
         """Returns the model's arguments for some nodes: the rows of all nodes they can reach."""
         x, sequences, encoding = (self.given[name] for name in ("x", "sequences", "encoding"))
+        nodes = nodes.to(sequences.device)
         levels: list[Level] = []
         for _ in range(self.blocks):
             nodes, level = reach(sequences, nodes)
-            levels.insert(0, level)
-        return {
-            "x": gather_rows(x, nodes),
-            "sequences": levels,
-            "encoding": None if encoding is None else gather_rows(encoding, nodes),
-        }
+            levels.insert(0, _moved(level, self.device))
+        rows = (None if each is None else gather_rows(each, nodes) for each in (x, encoding))
+        x, encoding = (None if each is None else move(each, self.device) for each in rows)
+        return {"x": x, "sequences": levels, "encoding": encoding}
+
+    @property
+    def device(self) -> torch.device:
+        return self._device or self.given["sequences"].device
 
     def _all(self) -> Tensor:
-        sequences = self.given["sequences"]
-        return torch.arange(sequences.size(1), device=sequences.device)
+        return torch.arange(self.given["sequences"].size(1), device=self.device)
+
+
+def _moved(level: Level, device: torch.device) -> Level:
+    nodes = None if level.nodes is None else move(level.nodes, device)
+    return Level(move(level.sequences, device), nodes)
 
 
 def by_rows(inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,10 +10,12 @@ from torch import Tensor
 
 from dgt.config import Config
 from dgt.system import machine
+from dgt.system.devices import free_memory
 from dgt.system.machine import available
 
 log = logging.getLogger("dgt")
 
+CPU = torch.device("cpu")
 INT = 4  # bytes per entry of a sequence
 FLOAT = {"single": 4, "double": 8, "bfloat16": 2}
 # Predictions are within a quarter of the measured memory; twice as much is certain to fail.
@@ -118,6 +120,7 @@ def warning(
     classes: int,
     ranks: int = 1,
     room: int | None = None,
+    gpu: str | None = None,
 ) -> str | None:
     """Returns a message if training will not fit into memory, otherwise None.
 
@@ -130,12 +133,19 @@ def warning(
         classes: Number of classes.
         ranks: Number of processes.
         room: Available bytes (default: :func:`available`).
+        gpu: Name of the GPU that they are on, to which inputs have yet to be moved.
     """
     room = available() if room is None else room
-    need = predict(config, nodes, queries, features, entries, classes, ranks)
+
+    def total(chosen: Config) -> int:
+        need = predict(chosen, nodes, queries, features, entries, classes, ranks)
+        return need + (of_inputs(chosen, nodes, features, entries) // ranks if gpu else 0)
+
+    need = total(config)
     if need <= room:
         return None
-    said = f"training needs about {_gb(need)} of additional memory, but only {_gb(room)} are free"
+    needed = f"{_gb(need)} of additional memory" + (f" on {gpu}" if gpu else "")
+    said = f"training needs about {needed}, but only {_gb(room)} are free"
     if config.model.norm == "batch":
         return f"{said}; with a norm other than batch, --chunk-size and --batch-size can be used"
     tries = [f"--chunk-size {chunk}" for chunk in _halves(nodes // 4)]
@@ -144,14 +154,30 @@ def warning(
     for flag in tries:
         name, value = flag.removeprefix("--").split()
         sizes = {"chunk_size": None, "batch_size": None, name.replace("-", "_"): int(value)}
-        less = predict(config.replace(**sizes), nodes, queries, features, entries, classes, ranks)
+        less = total(config.replace(**sizes))
         if less <= room:
             return f"{said}; with {flag} it would need {_gb(less)}"
     return f"{said}; use more machines (torchrun) or a smaller model"
 
 
+def of_inputs(config: Config, nodes: int, features: float, entries: float) -> int:
+    """Returns the bytes of the inputs that are on a GPU all the time: none of batches, and of
+    chunks not the sequences; arguments as in :func:`warning`."""
+    if config.train.batch_size is not None:
+        return 0
+    sequences = INT * len(config.criteria) * config.sequences.length * nodes
+    if config.train.chunk_size is not None:
+        sequences //= len(config.criteria)  # those of one criterion at a time
+    return int(FLOAT[config.model.precision] * nodes * (features + 3 * entries)) + sequences
+
+
 def warn(
-    config: Config, inputs: Mapping[str, Any], queries: int, classes: int, ranks: int = 1
+    config: Config,
+    inputs: Mapping[str, Any],
+    queries: int,
+    classes: int,
+    ranks: int = 1,
+    device: torch.device = CPU,
 ) -> None:
     """Logs the :func:`warning` for the inputs of DGT, if there is one.
 
@@ -161,10 +187,15 @@ def warn(
         queries: Number of nodes whose logits a step of the whole graph computes.
         classes: Number of classes.
         ranks: Number of processes.
+        device: Device of the model.
     """
+    room = free_memory(device)
+    if room is None:
+        return
     nodes = inputs["sequences"].size(1)
     features, entries = (_stored(inputs[name]) / nodes for name in ("x", "encoding"))
-    text = warning(config, nodes, queries, features, entries, classes, ranks)
+    gpu = None if device.type == "cpu" else str(device)
+    text = warning(config, nodes, queries, features, entries, classes, ranks, room, gpu)
     if text is not None:
         log.warning(text)
 

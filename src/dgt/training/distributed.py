@@ -47,7 +47,7 @@ def job() -> Iterator[None]:
     if not launched() or int(os.environ["WORLD_SIZE"]) == 1:
         yield
         return
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    backend = choose_backend()
     try:
         store, number, count = next(dist.rendezvous("env://", timeout=TIMEOUT))
         # After a restart, the store must not return addresses of earlier processes.
@@ -68,6 +68,15 @@ def job() -> Iterator[None]:
     finally:
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def choose_backend() -> str:
+    """Returns gloo, and NCCL for tensors on GPUs if there are any, and chooses this rank's GPU."""
+    if not torch.cuda.is_available():
+        return "gloo"
+    # NCCL uses the current GPU where no tensor tells which one.
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    return "cpu:gloo,cuda:nccl"
 
 
 def _is_connection(error: Exception) -> bool:

@@ -137,12 +137,14 @@ class Problem:
         encoding = inputs.get("encoding")
         columns = 0 if encoding is None else encoding.size(1)
         self.facts = replace(self.facts, encoding_channels=columns)
-        if self.config.record.batching and device.type == "cpu" and distributed.rank() == 0:
+        if self.config.record.batching and distributed.rank() == 0:
             queries, classes = int(data.train_mask.sum()), max(len(data.class_names), 1)
-            budget.warn(self.config, inputs, queries, classes, distributed.size())
-        steps = steps_for(self.config, inputs, device)
-        if distributed.size() > 1:
-            steps = Ranks(steps.given, self.config.train.chunk_size)
+            budget.warn(self.config, inputs, queries, classes, distributed.size(), device)
+        steps: Whole
+        if distributed.size() == 1:
+            steps = steps_for(self.config, inputs, device)
+        else:
+            steps = Ranks(inputs, self.config.train.chunk_size, device)
             # From now on, a process only needs its own rows.
             data.num_nodes, data.x, data.edge_index = data.num_nodes, None, None
         del inputs, encoding

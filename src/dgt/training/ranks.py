@@ -11,6 +11,7 @@ from dgt.errors import InputError
 from dgt.nn.rows import Chunks, using
 from dgt.ops.half import statistics_type
 from dgt.ops.sparse import Rows, take_rows
+from dgt.system.devices import move
 from dgt.training.batching import Forward, Whole
 from dgt.training.distributed import by_first, rank, size
 
@@ -30,9 +31,16 @@ class Ranks(Whole):
     Args:
         inputs: The model's keyword arguments for the whole graph, except for ``nodes``.
         chunk: Nodes per chunk.
+        device: Device that the rows of this process are moved to (default: where they are).
     """
 
-    def __init__(self, inputs: Mapping[str, Any], chunk: int | None = None) -> None:
+    def __init__(
+        self,
+        inputs: Mapping[str, Any],
+        chunk: int | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        device = device or inputs["sequences"].device
         self._identity = by_first(Whole(inputs).identity)
         N = inputs["sequences"].size(1)
         self.nodes = N
@@ -41,11 +49,12 @@ class Ranks(Whole):
         if (size() - 1) * self.share >= N:
             raise InputError(f"{size()} processes are too many for a graph with {N} nodes")
         rows = {
-            name: None if inputs[name] is None else _copy(inputs[name], self.start, self.stop)
-            for name in ("x", "encoding")
+            name: None if x is None else _copy(x, self.start, self.stop, device)
+            for name, x in inputs.items()
+            if name in ("x", "encoding")
         }
         sequences = inputs["sequences"][:, self.start : self.stop].clone()
-        super().__init__({**rows, "sequences": sequences})
+        super().__init__({**rows, "sequences": move(sequences, device)})
         self.chunk = chunk or CHUNK
 
     def logits(self, model: Forward, nodes: Tensor | None = None) -> Tensor:
@@ -102,7 +111,7 @@ class Ranks(Whole):
         return everything
 
 
-def _copy(x: Tensor, start: int, stop: int) -> Rows:
-    """Copies rows, so that the whole matrix can be freed."""
+def _copy(x: Tensor, start: int, stop: int, device: torch.device) -> Rows:
+    """Copies rows to a device, so that the whole matrix can be freed."""
     rows = take_rows(x, start, stop)
-    return rows._replace(matrix=rows.matrix.clone())
+    return rows._replace(matrix=move(rows.matrix.clone(), device))

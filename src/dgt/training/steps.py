@@ -15,6 +15,7 @@ from torch.func import functional_call
 from dgt.config import Config
 from dgt.errors import InputError
 from dgt.ops.sparse import Parts
+from dgt.system.devices import move, pinned
 from dgt.training.batching import Batched, Chunked, Forward, Whole
 from dgt.training.task import Task
 
@@ -25,11 +26,16 @@ def steps_for(config: Config, inputs: Mapping[str, Any], device: torch.device) -
     Args:
         config: The settings.
         inputs: The model's keyword arguments, except for ``nodes``.
-        device: Device that the inputs are moved to.
+        device: Device that the inputs are moved to. Those of batches, and the sequences of chunks,
+            stay where they are, and parts of them are moved when they are needed.
     """
-    inputs = {name: None if x is None else x.to(device) for name, x in inputs.items()}
     if config.train.batch_size is not None:
-        return Batched(inputs, config.train.batch_size, config.model.blocks)
+        return Batched(inputs, config.train.batch_size, config.model.blocks, device)
+    stay = {"sequences"} if config.train.chunk_size is not None else set()
+    inputs = {
+        name: x if x is None else (pinned if name in stay else move)(x, device)
+        for name, x in inputs.items()
+    }
     if config.train.chunk_size is not None:
         return Chunked(inputs, config.train.chunk_size)
     return Whole(inputs)
