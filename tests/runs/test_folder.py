@@ -178,3 +178,19 @@ def test_default_names_leave_no_empty_folder(graph: Path, tmp_path: Path, monkey
             main(["train", str(graph), "--quiet", "--model=mlp", "--json", *flags(epochs=2)]) == 0
         )
         assert json.loads((tmp_path / f"runs/colors-{n}/metrics.json").read_text())["epochs"] == 2
+
+
+def test_several_runs_after_a_kill_between_two_files(graph: Path, tmp_path: Path, monkeypatch):
+    """A killed process may leave the folder of a run without settings; the next one is refused."""
+    out = tmp_path / "run"
+    command = ["train", str(graph), "--out", str(out), "--quiet", "--resume", "--runs=2"]
+    command += ["--model=mlp", *flags(epochs=2)]
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_epoch", lambda *_: (float("nan"), 0.0))
+        settings = Settings(Config.of("mlp").replace(**QUICK | {"epochs": 2}), str(graph), 2)
+        RunFolder(out).write_settings(settings)
+        (out / "run-00").mkdir()
+        (out / "run-00" / LOCK).touch()
+        assert main(command) == 2
+    assert list(out.iterdir()) == []
+    assert main(command) == 0

@@ -25,6 +25,7 @@ from dgt.tune.records import STATES, record
 SEARCH = "search.json"
 STUDY = "study.log"
 STUDY_NAME = "tune"
+CREATE_TRIAL = 4  # operation in a study.log
 TRIALS = "trials.jsonl"
 KEYS: dict[str, Any] = {
     "values": list[float],
@@ -99,9 +100,7 @@ def _open(path: Path, metric: str) -> optuna.Study:
     # A truncated last line, for example after a power failure, would damage the next one.
     text = read_text(path) if path.exists() else ""
     lines = text[: text.rfind("\n") + 1].splitlines()
-    for number, line in enumerate(lines, start=1):
-        place = f"{path}: line {number}"
-        require(parse_json(line, place), {"op_code": int, "worker_id": str}, place)
+    trials = _require_operations(lines, path)
     if text and not text.endswith("\n"):
         os.truncate(path, text.rfind("\n") + 1)
     backend = JournalFileBackend(str(path), _NoLock(str(path)))
@@ -115,13 +114,32 @@ def _open(path: Path, metric: str) -> optuna.Study:
         study = optuna.load_study(storage=JournalStorage(backend), study_name=STUDY_NAME)
         if study.direction != direction:
             raise ValueError(f"direction is {study.direction.name}")
-        for trial in study.get_trials(deepcopy=False):
+        found = study.get_trials(deepcopy=False)
+        if len(found) != trials:
+            raise ValueError(f"has {len(found)} trials, expected {trials}")
+        for trial in found:
             _check(trial)
     except Exception as error:
         # Optuna replays the lines without checking them, so anything can go wrong.
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise InputError(f"{path}: damaged, or not of a search of dgt ({reason})") from None
     return study
+
+
+def _require_operations(lines: list[str], path: Path) -> int:
+    """Raises an error for lines that Optuna would ignore, and returns the number of trials."""
+    trials = 0
+    for number, line in enumerate(lines, start=1):
+        place = f"{path}: line {number}"
+        values = parse_json(line, place)
+        numbers: dict[str, Any] = {n: int for n in ("study_id", "trial_id") if n in values}
+        require(values, {"op_code": int, "worker_id": str, **numbers}, place)
+        if values.get("study_id", 0) != 0 or not 0 <= values.get("trial_id", 0) <= max(
+            trials - 1, 0
+        ):
+            raise InputError(f"{place}: damaged: names a study or a trial that does not exist")
+        trials += values["op_code"] == CREATE_TRIAL
+    return trials
 
 
 def _check(trial: FrozenTrial) -> None:
