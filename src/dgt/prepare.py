@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 from dgt.baselines import structures
 from dgt.baselines.deformable_gcn import SMOOTHINGS
 from dgt.baselines.graphormer import MAX_DISTANCE
-from dgt.config import ENCODINGS, Config
+from dgt.config import CRITERIA, ENCODINGS, Config, CriterionChoice
+from dgt.data.edge_tables import edge_weights, table_names
 from dgt.data.matrices import adjacency, features, scaled_rows, to_torch
 from dgt.encodings import Encoding, laplacian
 from dgt.encodings.encoding import CarriesOver
@@ -72,6 +73,21 @@ def carries_over(config: Config) -> CarriesOver:
     return _encoding(config).carries_over if "encoding" in config.record.inputs else "always"
 
 
+def with_edge_tables(config: Config, data: Data) -> Config:
+    """Returns the settings for a graph: with several edge tables, a model that takes several
+    criteria sorts by each table, unless criteria are set."""
+    names, record = table_names(data), config.record
+    several = "sequences" in record.inputs and not record.single_criterion
+    if not names or not several or config.sequences.criteria is not None:
+        return config
+    criteria: list[CriterionChoice] = []
+    for choice in config.criteria:
+        by_edges = "edge_index" in CRITERIA.record(choice).reads
+        own = [f"{CRITERIA.name(choice)}:{name}" for name in names]
+        criteria += own if by_edges else [choice]
+    return config.replace(criteria=criteria)
+
+
 def _encoding(config: Config) -> Encoding:
     return ENCODINGS.record(config.encoding.encoding)
 
@@ -90,6 +106,14 @@ Input = Callable[[Request], Tensor | None]
 
 def _edges(make: Callable[..., Tensor], **options: Any) -> Input:
     return lambda given: make(given.data.edge_index, given.data.num_nodes, **options)
+
+
+def _weighted(make: Callable[..., Tensor], **options: Any) -> Input:
+    def made(given: Request) -> Tensor:
+        weights = edge_weights(given.data)
+        return _edges(make, weights=weights, **options)(given)  # type: ignore[return-value]
+
+    return made
 
 
 def _scaled_features(given: Request) -> np.ndarray | scipy.sparse.csr_array:
@@ -116,7 +140,8 @@ def _columns(given: Request) -> Tensor | None:
 
 def _smoothed(given: Request) -> Tensor:
     x, edges = _scaled_features(given), given.data.edge_index
-    return _compact(structures.smoothed(x, edges, given.config.model.layers))
+    weights = edge_weights(given.data)
+    return _compact(structures.smoothed(x, edges, given.config.model.layers, weights))
 
 
 def _smoothed_neighbors(given: Request) -> Tensor:
@@ -139,10 +164,10 @@ INPUTS: dict[str, Input] = {
     "sequences": _sequences,
     "encoding": _columns,
     "smoothed": _smoothed,
-    "normalized": _edges(structures.normalized),
-    "one_hop": _edges(structures.normalized, loops=False),
+    "normalized": _weighted(structures.normalized),
+    "one_hop": _weighted(structures.normalized, loops=False),
     "two_hop": _edges(structures.two_hop),
-    "mean": _edges(structures.mean),
+    "mean": _weighted(structures.mean),
     "joined": _edges(structures.joined),
     "distances": _edges(structures.shortest_paths, limit=MAX_DISTANCE),
     "degrees": _degrees,

@@ -45,10 +45,9 @@ def only_heads(folder: Path) -> None:
 
 
 BAD: dict[str, tuple[Callable[[Path], object], list[str]]] = {
-    "missing nodes": (remove("nodes.csv"), ["nodes"]),
     "missing edges": (remove("edges.csv"), ["edges"]),
     "missing column id": (edit("nodes.csv", "id,", "name,"), ["nodes.csv", "id"]),
-    "missing column target": (edit("edges.csv", "target", "to"), ["edges.csv", "target"]),
+    "missing column target": (edit("edges.csv", "target", "goal"), ["edges.csv", "target"]),
     "edge to an unknown id": (
         append("edges.csv", "n3,n999\n"),
         ["edges.csv", "n999"],

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dgt.cli import main
 from dgt.data import files
 from dgt.data.files.csv_file import open_csv
+from dgt.data.files.names import Wanted
 from dgt.errors import InputError
 
 NODES = [["id", "label", "f"], ["a", "x", "0.5"], ["b", "y", "1"], ["c", "x", "-2"]]
@@ -138,7 +139,7 @@ def test_cells_are_those_that_were_written(tmp_path, rows, separator, encoding, 
     writer.writerows([["id", "label"], *rows])
     path = tmp_path / "nodes.csv"
     path.write_bytes(content.getvalue().encode(encoding))
-    file = open_csv(path, ("id",))
+    file = open_csv(path, Wanted({"id": None}, ("id",)))
     assert file.header == ["id", "label"]
     assert file.separator == separator
     table = file.table()

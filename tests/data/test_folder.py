@@ -198,9 +198,9 @@ def test_a_graph_without_features_gets_a_constant_one_and_says_so(
 def test_unused_columns_of_edges_are_named(
     folder: Callable[..., Path], caplog: pytest.LogCaptureFixture
 ) -> None:
-    data = files.read(folder(edges="weight,source,target\n1,a,b\n2,b,c\n"))
+    data = files.read(folder(edges="since,source,target\n1,a,b\n2,b,c\n"))
     assert data.num_edges == 4
-    assert "edges.csv: ignoring column 'weight'" in caplog.text
+    assert "edges.csv: ignoring column 'since'" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_a_late_cell_of_another_kind_in_a_long_file(folder: Callable[..., Path])
     ("nodes", "edges", "message"),
     [
         ("label\nx\n", EDGES, "nodes.csv: no column 'id', found 'label'"),
-        (NODES, "from,to\na,b\n", "edges.csv: no column 'source', found 'from', 'to'"),
+        (NODES, "a,b\na,b\n", "edges.csv: no column 'source', found 'a', 'b'"),
         ("id|x\na|1\n", EDGES, "nodes.csv: no column 'id', found 'id|x'"),
         (NODES, "source,target\na,b\nb,zz\n", "row 3, column 'target': got 'zz', expected an id"),
         (NODES, "source,target\na,b\n\n\nzz,b\n", "row 5, column 'source': got 'zz'"),

@@ -39,22 +39,37 @@ class Choices(MutableMapping[str, Record], Generic[Record]):
         built_in: Place of the record of each built-in name, ``"package.module:ATTRIBUTE"``.
         wrap: Place of a function that makes a record of a name and a user's function. Without it,
             only records can be registered.
+        per_table: Whether a name may be followed by that of an edge table, as in ``bfs:follows``.
     """
 
     def __init__(
-        self, kind: str, home: str, built_in: dict[str, str], wrap: str | None = None
+        self,
+        kind: str,
+        home: str,
+        built_in: dict[str, str],
+        wrap: str | None = None,
+        per_table: bool = False,
     ) -> None:
         self.kind = kind
         self.home = home
         self.built_in = tuple(built_in)
         self._entries: dict[str, Any] = dict(built_in)
         self._wrap = wrap
+        self._per_table = per_table
 
     def __getitem__(self, name: str) -> Record:
-        entry = self._entries[name]
+        base, _ = self.parts(name)
+        entry = self._entries[base]
         if isinstance(entry, str):
-            self._entries[name] = entry = _imported(entry)
-        return self._wrapped(name, entry)
+            self._entries[base] = entry = _imported(entry)
+        return self._wrapped(base, entry)
+
+    def parts(self, name: str) -> tuple[str, str]:
+        """Returns the registered name in a name, and that of an edge table or ""."""
+        if name in self._entries or not self._per_table:
+            return name, ""
+        base, _, table = name.partition(":")
+        return base, table
 
     def __setitem__(self, name: str, entry: Record | Callable[..., Any]) -> None:
         if not isinstance(name, str) or not name or name.split() != [name]:
@@ -77,7 +92,10 @@ class Choices(MutableMapping[str, Record], Generic[Record]):
         return len(self._entries)
 
     def __contains__(self, name: object) -> bool:  # without importing the record
-        return name in self._entries
+        if not isinstance(name, str):
+            return False
+        base, table = self.parts(name)
+        return base in self._entries and (bool(table) or base == name)
 
     def __repr__(self) -> str:
         return f"{self.home}: {', '.join(self)}"
@@ -138,6 +156,7 @@ CRITERIA: "Choices[Criterion]" = Choices(
         "absolute-similarity": "dgt.sequences.absolute:SIMILARITY",
     },
     wrap="dgt.sequences.custom:custom_criterion",
+    per_table=True,
 )
 
 ENCODINGS: "Choices[Encoding]" = Choices(

@@ -1,6 +1,7 @@
 """The settings for the user's own tables."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from dgt.config.checks import require, within
 from dgt.errors import InputError
@@ -24,6 +25,22 @@ COLUMN_KINDS = (
 class DataConfig:
     """The user's own tables: which column means what, and how columns become features."""
 
+    id: str | None = None
+    """Column of the node table with the ids. Unset: id, node_id, node, user_id, user, account_id or
+    account."""
+    label: str | None = None
+    """Column of the node table with the classes. Unset: label, class or y."""
+    split_column: str | None = None
+    """Column of the node table with train, val or test. Unset: split."""
+    source: str | None = None
+    """Column of an edge table with the first node. Unset: source, src, from or similar."""
+    target: str | None = None
+    """Column of an edge table with the second node. Unset: target, dst, to or similar."""
+    weight: str | None = None
+    """Column of an edge table with a positive weight. Unset: weight, if there is such a column."""
+    unknown_nodes: Literal["error", "drop", "add"] = "error"
+    """What to do with edges to nodes that the node table lacks. drop: leave the edges out. add: add
+    the nodes, with missing cells and without a label."""
     columns: tuple[str, ...] | None = None
     """Kinds of columns of the node table, such as age=number city=category note=text raw=ignore.
     Kinds: number, boolean, category, date (also date:dmy, date:mdy), time, text, list and ignore.

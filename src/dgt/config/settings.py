@@ -37,8 +37,9 @@ class SequenceConfig:
         default=None,
         metadata=_choices(
             CRITERIA,
-            "Sorting criteria. The absolute ones have one order for all nodes. Unset: bfs, ppr and "
-            "similarity for dgt, bfs for dgt-light.",
+            "Sorting criteria. The absolute ones have one order for all nodes. With several edge "
+            "tables, bfs:follows sorts by the edges of the table follows only. Unset: bfs, ppr and "
+            "similarity for dgt, bfs for dgt-light; dgt sorts by each edge table.",
         ),
     )
     length: int = 16

@@ -75,8 +75,9 @@ def graph_files(graph: str) -> list[Path]:
     path = Path(graph)
     if not path.is_dir():
         return [path]
-    names = (f"{stem}.{kind}" for stem in ("nodes", "edges") for kind in ("csv", "parquet"))
-    return [path / name for name in names if (path / name).exists()]
+    names = [f"{stem}{name}" for stem in ("nodes", "edges") for name in (".csv", "*.parquet")]
+    names.append("edges.*.csv")
+    return sorted({file for name in names for file in path.glob(name)})
 
 
 def short_name(graph: str) -> str:

@@ -24,10 +24,18 @@ def require_graph(data: object) -> None:
         raise InputError("edge_index is missing")
 
 
-def adjacency(edge_index: Tensor, num_nodes: int) -> scipy.sparse.csr_array:
-    """Returns the symmetric 0/1 adjacency matrix, shape ``(N, N)``, without self-loops.
+def adjacency(
+    edge_index: Tensor, num_nodes: int, weights: Tensor | None = None
+) -> scipy.sparse.csr_array:
+    """Returns the symmetric adjacency matrix, shape ``(N, N)``, without self-loops.
 
     Column indices are sorted.
+
+    Args:
+        edge_index: Edges. Shape: ``(2, E)``.
+        num_nodes: Number of nodes N.
+        weights: Weight of each edge (default: all values are 1). The edges must be in both
+            directions, without duplicates and self-loops. Shape: ``(E,)``.
     """
     edge_index = plain(edge_index, "edge_index")
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
@@ -41,6 +49,11 @@ def adjacency(edge_index: Tensor, num_nodes: int) -> scipy.sparse.csr_array:
             raise InputError(
                 f"edge_index: got node {low if low < 0 else high}, expected 0 to {num_nodes - 1}"
             )
+    if weights is not None:
+        values = weights.cpu().numpy()
+        matrix = scipy.sparse.csr_array((values, (source, target)), shape=(num_nodes, num_nodes))
+        matrix.sort_indices()
+        return matrix
     other = source != target
     source, target = source[other], target[other]
     one_way = scipy.sparse.csr_array(

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from dgt.config import EncodingConfig
+from dgt.data.edge_tables import edge_weights, of_table, table_names
 from dgt.data.matrices import adjacency, require_graph, scaled_rows, to_torch
 from dgt.encodings.encoding import Encoding
 from dgt.errors import InputError
@@ -55,6 +56,7 @@ def katz(
     beta: float = EncodingConfig.katz_beta,
     scaling: str = EncodingConfig.katz_scaling,
     anchors: Tensor,
+    weights: Tensor | None = None,
     cache: bool = False,
 ) -> Tensor:
     r"""Computes the columns of the anchors in the matrix of the paper's Katz positional encoding,
@@ -75,13 +77,21 @@ def katz(
             (``"none"``).
         anchors: Nodes that get a column, int64 ``(N',)``. The column of -1, an anchor that is not
             in this graph, is zero.
+        weights: Weight of each edge, for :math:`\mathbf{A}` (default: 1). The edges must then be
+            in both directions, without duplicates and self-loops. Shape: ``(E,)``.
         cache: Read the rows from the cache if ``dgt prepare`` has written them there.
 
     Returns:
         A sparse CSR tensor, float32 ``(N, N')``.
     """
     rows = katz_rows(
-        edge_index, num_nodes, order=order, beta=beta, scaling=scaling, anchors=anchors
+        edge_index,
+        num_nodes,
+        order=order,
+        beta=beta,
+        scaling=scaling,
+        anchors=anchors,
+        weights=weights,
     )
     if cache and not rows.missing(cache_folder()):
         made = list(segments.through(rows, cache_folder()))
@@ -93,7 +103,14 @@ def katz(
 
 
 def katz_rows(
-    edge_index: Tensor, num_nodes: int, *, order: int, beta: float, scaling: str, anchors: Tensor
+    edge_index: Tensor,
+    num_nodes: int,
+    *,
+    order: int,
+    beta: float,
+    scaling: str,
+    anchors: Tensor,
+    weights: Tensor | None = None,
 ) -> segments.CachedRows:
     """Describes how to compute the rows of :func:`katz`.
 
@@ -112,7 +129,7 @@ def katz_rows(
     def powers() -> tuple[scipy.sparse.csr_array, ...]:
         """Returns A, and for the powers below ``order`` times the selection of the anchors, their
         weighted sum and the last one. All products have shape ``(N, N')``, never ``(N, N)``."""
-        A = adjacency(edge_index, num_nodes)
+        A = adjacency(edge_index, num_nodes, weights)
         present = np.flatnonzero(chosen >= 0)
         selection = scipy.sparse.csr_array(
             (np.ones(len(present)), (chosen[present], present)), shape=(num_nodes, len(chosen))
@@ -134,7 +151,9 @@ def katz_rows(
         advance(stop - start)
         return [np.diff(rows.indptr), rows.indices, rows.data.astype(np.float32)]
 
-    decisive = (edge_index.cpu().numpy(), chosen)
+    decisive = [edge_index.cpu().numpy(), chosen]
+    if weights is not None:
+        decisive.append(weights.cpu().numpy())
     name = fingerprint(decisive, ("katz", num_nodes, order, beta, scaling))
     return segments.CachedRows(f"{FOLDER}/{name}", "Katz encoding", num_nodes, make)
 
@@ -226,11 +245,29 @@ def _arguments(data: Data, settings: EncodingConfig, anchors: Tensor | None) -> 
         "beta": settings.katz_beta,
         "scaling": settings.katz_scaling,
         "anchors": anchors,
+        "weights": edge_weights(data),
     }
 
 
+def _columns(data: Data, settings: EncodingConfig, anchors: Tensor | None) -> Tensor:
+    """Returns the columns of the anchors; with several edge tables, for each of them."""
+    names = table_names(data)
+    if not names:
+        return katz(**_arguments(data, settings, anchors), cache=True)
+    anchors = _arguments(data, settings, anchors)["anchors"]
+    parts = [katz(**_arguments(of_table(data, name), settings, anchors)) for name in names]
+    arrays = [
+        scipy.sparse.csr_array(
+            (part.values().numpy(), part.col_indices().numpy(), part.crow_indices().numpy()),
+            tuple(part.shape),
+        )
+        for part in parts
+    ]
+    return to_torch(scipy.sparse.csr_array(scipy.sparse.hstack(arrays, format="csr")))
+
+
 KATZ = Encoding(
-    columns=lambda data, settings, anchors: katz(**_arguments(data, settings, anchors), cache=True),
+    columns=_columns,
     carries_over="anchors",
     rows=lambda data, settings: katz_rows(**_arguments(data, settings, None)),
     tuned=True,

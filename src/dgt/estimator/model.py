@@ -84,6 +84,7 @@ class NodeModel:
         """
         self._device = device_of(self.config)
         problem = Problem.of(data, self.config)
+        self.config = problem.config
         del data  # so that it can be freed
         with nullcontext() if out is None else RunFolder(out) as folder:
             state: State = "new"

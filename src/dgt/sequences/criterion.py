@@ -10,6 +10,7 @@ import scipy.sparse
 from torch_geometric.data import Data
 
 from dgt.config import SequenceConfig
+from dgt.data.edge_tables import edge_weights
 from dgt.data.matrices import adjacency, features
 from dgt.sequences.tie_order import OrderedGraph, order_nodes
 from dgt.storage.segments import Advance
@@ -42,6 +43,14 @@ class Graph:
         return order_nodes(self.adjacency)
 
     @cached_property
+    def weighted(self) -> OrderedGraph:
+        """Like :attr:`ordered`, with the weights of the edges; their mean is 1."""
+        weights = edge_weights(self.data)
+        if weights is None:
+            return self.ordered
+        return order_nodes(adjacency(self.data.edge_index, self.num_nodes, weights))
+
+    @cached_property
     def x(self) -> np.ndarray | scipy.sparse.csr_array:
         """The features. Shape: ``(N, F)``."""
         return features(self.data)
@@ -66,7 +75,7 @@ class Criterion:
     settings: Callable[[SequenceConfig], tuple[object, ...]] = no_settings
     """Returns the settings that the sequences depend on, besides the length and the spacing."""
     reads: tuple[str, ...] = ("edge_index",)
-    """Attributes of the data that the sequences depend on."""
+    """Attributes of the data that the sequences depend on, if the data has them."""
     tuned: bool = False
     """Whether ``dgt tune`` tries the criterion for models that take a single one."""
     cached: bool = True

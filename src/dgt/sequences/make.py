@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import CRITERIA, CriterionChoice, SequenceConfig
+from dgt.data.edge_tables import of_table
 from dgt.sequences.criterion import Criterion, Graph, Sort
 from dgt.sequences.spacing import space_by_score
 from dgt.storage import segments
@@ -88,14 +89,17 @@ def sequence_rows(
         cached.
     """
     _require_room((len(criteria), data.num_nodes, settings.length), folder)
-    graph = graph or Graph(data)
+    graphs = {"": graph or Graph(data)}
 
     def rows(choice: CriterionChoice) -> CachedRows:
         record, title = CRITERIA.record(choice), CRITERIA.name(choice)
-        name = ""
+        base, table = CRITERIA.parts(title)
+        if table not in graphs:
+            graphs[table] = Graph(of_table(data, table))
+        graph, name = graphs[table], ""
         # Registered code may change under the same name, which the cache could not notice.
-        if folder is not None and record.cached and title in CRITERIA.built_in:
-            name = f"{FOLDER}/{_fingerprint(title, record, graph, settings)}"
+        if folder is not None and record.cached and base in CRITERIA.built_in:
+            name = f"{FOLDER}/{_fingerprint(base, record, graph, settings)}"
 
         @once
         def sort() -> Sort:
@@ -133,7 +137,8 @@ def _free_space(folder: Path) -> int:
 def _fingerprint(name: str, record: Criterion, graph: Graph, settings: SequenceConfig) -> str:
     """Hashes everything that the sequences of a criterion depend on."""
     facts = (name, settings.spacing, graph.num_nodes, settings.length, *record.settings(settings))
-    return fingerprint([graph.read(attribute) for attribute in record.reads], facts)
+    reads = (attribute for attribute in record.reads if graph.data.get(attribute) is not None)
+    return fingerprint([graph.read(attribute) for attribute in reads], facts)
 
 
 def mapped_sequences(

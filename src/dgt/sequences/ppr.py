@@ -36,7 +36,8 @@ def ppr_sequences(
         \boldsymbol{\pi}_b = \alpha \sum_{k \geq 0} (1 - \alpha)^k
         (\mathbf{A} \mathbf{D}^{-1})^k \mathbf{e}_b
 
-    by descending score, ties by id. The base node comes first, and unreachable nodes are left out.
+    by descending score, ties by id. In a weighted graph, :math:`\mathbf{A}` holds the weights.
+    The base node comes first, and unreachable nodes are left out.
 
     The scores come from forward push (Andersen, Chung and Lang, 2006): nodes pass their residual
     to their neighbors until no residual exceeds ``tolerance`` per edge. The residuals that remain,
@@ -72,6 +73,7 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
     thread, threads, graph, bases, alpha, tolerance, sequences, sequence_scores
 ):
     indptr, indices, degrees = graph.indptr, graph.indices, graph.degrees
+    weights, weighted = graph.weights, len(graph.weights) > 0
     num_nodes = len(degrees)
     length = sequences.shape[1]
     # Buffers for all base nodes of this thread. Only touched nodes are reset.
@@ -90,13 +92,15 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
 
         # Candidates, by the score so far, the residual, and the share of the rest.
         first, stop = graph.first[base], graph.stop[base]
-        per_edge = (1 - alpha) * left / max(indptr[stop] - indptr[first], 1)
+        volume = graph.volumes[stop] - graph.volumes[first]
+        per_edge = (1 - alpha) * left / (volume if volume > 0 else 1.0)
         filled = 0
         for i in range(count):
             node = touched[i]
             scores[node] += residuals[node] + per_edge * degrees[node]
             filled = insert(near, near_scores, filled, node, scores[node])
-            residuals[node] /= max(degrees[node], 1)  # share of each neighbor
+            # Share of each neighbor, per unit of weight.
+            residuals[node] /= degrees[node] if degrees[node] > 0 else 1.0
         for node in range(first, stop):  # untouched nodes, by descending degree
             if filled == len(near) and per_edge * degrees[node] < near_scores[filled - 1]:
                 break
@@ -110,7 +114,7 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
             node = near[i]
             step = 0.0
             for e in range(indptr[node], indptr[node + 1]):
-                step += residuals[indices[e]]
+                step += residuals[indices[e]] * weights[e] if weighted else residuals[indices[e]]
             score = near_scores[i] + (1 - alpha) * step - alpha * per_edge * degrees[node]
             if node == base:
                 base_score = np.float32(score)
@@ -134,6 +138,7 @@ def _push(  # type: ignore[no-untyped-def]
         The number of touched nodes, and the mass that remains in the residuals.
     """
     indptr, indices, degrees = graph.indptr, graph.indices, graph.degrees
+    weights, weighted = graph.weights, len(graph.weights) > 0
     limit = alpha * tolerance
     # The queue is a ring buffer. It holds each node at most once: a node enters when its residual
     # reaches the limit, and its residual is 0 when it leaves.
@@ -151,11 +156,11 @@ def _push(  # type: ignore[no-untyped-def]
         residuals[node] = 0
         scores[node] += mass
         left -= mass
-        share = (1 - alpha) * mass / max(degrees[node], 1)
+        share = (1 - alpha) * mass / (degrees[node] if degrees[node] > 0 else 1.0)
         for e in range(indptr[node], indptr[node + 1]):
             neighbor = indices[e]
             old = residuals[neighbor]
-            new = old + share
+            new = old + (share * weights[e] if weighted else share)
             residuals[neighbor] = new
             if old == 0 and scores[neighbor] == 0:
                 touched[count] = neighbor
@@ -175,9 +180,15 @@ def _tolerance(settings: SequenceConfig) -> float:
 PPR = Criterion(
     begin=lambda graph, settings, _: (
         lambda bases, advance: ppr_sequences(
-            graph.ordered, settings.length, settings.ppr_alpha, _tolerance(settings), advance, bases
+            graph.weighted,
+            settings.length,
+            settings.ppr_alpha,
+            _tolerance(settings),
+            advance,
+            bases,
         )
     ),
     settings=lambda settings: (settings.ppr_alpha, _tolerance(settings)),
+    reads=("edge_index", "edge_weights"),
     tuned=True,
 )

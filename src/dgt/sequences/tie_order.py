@@ -8,7 +8,8 @@ from scipy.sparse.csgraph import connected_components
 
 
 class OrderedGraph(NamedTuple):
-    """A graph whose nodes are ordered by component, descending degree and id.
+    """A graph whose nodes are ordered by component, descending degree and id. In a weighted graph,
+    the degree of a node is the sum of its edges' weights.
 
     Within a component, nodes of higher degree have lower positions, so a sorted list of neighbors
     starts with the hubs. The hubs, which are read most often, are also adjacent in memory.
@@ -16,7 +17,9 @@ class OrderedGraph(NamedTuple):
 
     indptr: np.ndarray  # int32 or int64 (N + 1,), by position
     indices: np.ndarray  # uint32 (2E,), sorted positions of the neighbors
+    weights: np.ndarray  # float64 (2E,), of the edges to the neighbors; (0,) without weights
     degrees: np.ndarray  # float64 (N,), by position
+    volumes: np.ndarray  # float64 (N + 1,), sums of the degrees before each position
     nodes: np.ndarray  # int32 (N,), id of each position
     positions: np.ndarray  # int32 (N,), position of each id
     first: np.ndarray  # int32 (N,), first position of the component of each position
@@ -24,8 +27,10 @@ class OrderedGraph(NamedTuple):
 
 
 def order_nodes(adjacency: scipy.sparse.csr_array) -> OrderedGraph:
-    """Orders the nodes of a symmetric adjacency matrix of shape ``(N, N)``."""
-    degrees = np.diff(adjacency.indptr)
+    """Orders the nodes of a symmetric adjacency matrix of shape ``(N, N)``, whose values are the
+    weights of the edges. If all of them are 1, the graph has no weights."""
+    weighted = bool((adjacency.data != 1).any())
+    degrees = adjacency.sum(axis=1) if weighted else np.diff(adjacency.indptr)
     _, component = connected_components(adjacency, directed=False)
     nodes = np.lexsort((-degrees, component)).astype(np.int32)
     ordered = adjacency[nodes][:, nodes]
@@ -35,10 +40,13 @@ def order_nodes(adjacency: scipy.sparse.csr_array) -> OrderedGraph:
     sizes = np.bincount(component)
     stop = np.repeat(np.cumsum(sizes), sizes).astype(np.int32)
     first = stop - np.repeat(sizes, sizes).astype(np.int32)
+    own = degrees[nodes].astype(np.float64)
     return OrderedGraph(
         indptr=ordered.indptr,
         indices=ordered.indices.astype(np.uint32),
-        degrees=degrees[nodes].astype(np.float64),
+        weights=ordered.data.astype(np.float64) if weighted else np.empty(0),
+        degrees=own,
+        volumes=np.concatenate([[0.0], np.cumsum(own)]),
         nodes=nodes,
         positions=positions,
         first=first,

@@ -19,7 +19,7 @@ from dgt.data.splits import choose, part_numbers
 from dgt.data.targets import normalize_for
 from dgt.encodings import choose_anchors
 from dgt.models import require_memory
-from dgt.prepare import carries_over, prepare
+from dgt.prepare import carries_over, prepare, with_edge_tables
 from dgt.runs.identity import GraphIdentity, node_ids
 from dgt.runs.modelfile import Facts
 from dgt.system.devices import device_of
@@ -56,6 +56,7 @@ class Problem:
         tabular = isinstance(data, Data) and from_table(data)
         data = normalize_for(sorted_by_id(data) if tabular else data, config.train.task)
         require_label(data)
+        config = with_edge_tables(config, data)
         masks = data.get("train_mask")
         index = config.train.split_index
         data, splits = choose(data, config.train.splits, index)

@@ -16,21 +16,23 @@ def joined(edge_index: Tensor, num_nodes: int) -> Tensor:
     return to_torch(_sorted(A))
 
 
-def normalized(edge_index: Tensor, num_nodes: int, *, loops: bool = True) -> Tensor:
+def normalized(
+    edge_index: Tensor, num_nodes: int, *, loops: bool = True, weights: Tensor | None = None
+) -> Tensor:
     r"""Returns :math:`\mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}` in CSR format; with
     ``loops``, of :math:`\mathbf{A} + \mathbf{I}` instead of :math:`\mathbf{A}`. Shape:
     ``(N, N)``."""
-    A = adjacency(edge_index, num_nodes)
+    A = adjacency(edge_index, num_nodes, weights)
     if loops:
         A = A + scipy.sparse.eye_array(num_nodes, format="csr")
     return to_torch(symmetric(A))
 
 
-def mean(edge_index: Tensor, num_nodes: int) -> Tensor:
+def mean(edge_index: Tensor, num_nodes: int, *, weights: Tensor | None = None) -> Tensor:
     r"""Returns :math:`\mathbf{D}^{-1} \mathbf{A}`, which averages over neighbors, in CSR format.
     Shape: ``(N, N)``."""
-    A = adjacency(edge_index, num_nodes)
-    A.data = A.data / np.repeat(np.diff(A.indptr), np.diff(A.indptr))
+    A = adjacency(edge_index, num_nodes, weights)
+    A.data = A.data / np.repeat(A.sum(axis=1), np.diff(A.indptr))
     return to_torch(A)
 
 

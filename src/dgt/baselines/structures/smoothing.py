@@ -19,12 +19,15 @@ SMALL_GRAPH = 10_000
 
 
 def smoothed(
-    x: np.ndarray | scipy.sparse.csr_array, edge_index: Tensor, steps: int
+    x: np.ndarray | scipy.sparse.csr_array,
+    edge_index: Tensor,
+    steps: int,
+    weights: Tensor | None = None,
 ) -> np.ndarray | scipy.sparse.csr_array:
     r"""Returns the smoothed features :math:`\mathbf{S}^K \mathbf{X}` of SGC, where K is ``steps``
     and :math:`\mathbf{S}` the normalized adjacency matrix with self-loops; sparse if ``x`` is."""
     N = x.shape[0]
-    S = symmetric(adjacency(edge_index, N) + scipy.sparse.eye_array(N, format="csr"))
+    S = symmetric(adjacency(edge_index, N, weights) + scipy.sparse.eye_array(N, format="csr"))
     for _ in range(steps):
         x = S @ x
     return x

@@ -41,8 +41,7 @@ def text(frame: Frame, column: str) -> pa.Array:
 
 def ids(frame: Frame, column: str = "id") -> tuple[pa.Array, list[str] | list[int]]:
     """Returns the ids as strings, for lookups, and as given, as integers or strings."""
-    cells = text(frame, column)
-    _all_present(frame, column, cells, "an id")
+    cells = present_text(frame, column, "an id")
     if pc.count_distinct(cells).as_py() < len(cells):
         first: dict[str, int] = {}
         for row, value in enumerate(cells.to_pylist()):
@@ -54,25 +53,31 @@ def ids(frame: Frame, column: str = "id") -> tuple[pa.Array, list[str] | list[in
     kind = frame.columns[column].type
     if pa.types.is_integer(kind):
         return cells, frame.columns[column].to_pylist()
-    if (not frame.typed or not _is_text(kind)) and pc.all(
-        pc.match_substring_regex(cells, _WHOLE)
-    ).as_py():
-        return cells, cells.cast(pa.int64()).to_pylist()
+    if not frame.typed or not _is_text(kind):
+        return cells, plain_ids(cells)
     return cells, cells.to_pylist()
 
 
-def edges(frame: Frame, known: pa.Array, nodes: str) -> np.ndarray:
-    """Returns the indices of source and target nodes, shape ``(2, E)``."""
-    ends = []
-    for column in ("source", "target"):
-        cells = text(frame, column)
-        _all_present(frame, column, cells, "the id of a node")
-        index = pc.index_in(cells, value_set=known)
-        if index.null_count:
-            row = _first(pc.is_null(index))
-            raise frame.error(row, column, cells[row].as_py(), f"an id in {nodes}")
-        ends.append(index.to_numpy().astype(np.int64))
-    return np.stack(ends)
+def plain_ids(cells: pa.Array) -> list[str] | list[int]:
+    """Returns ids as integers if all of them are, else as strings."""
+    if pc.all(pc.match_substring_regex(cells, _WHOLE)).as_py():
+        return cells.cast(pa.int64()).to_pylist()
+    return cells.to_pylist()
+
+
+def present_text(frame: Frame, column: str, expected: str) -> pa.Array:
+    """Like :func:`text`, for a column without empty cells."""
+    cells = text(frame, column)
+    _all_present(frame, column, cells, expected)
+    return cells
+
+
+def as_number(value: object) -> float:
+    """Returns the number that a cell holds, or NaN."""
+    try:
+        return float(str(value))
+    except ValueError:
+        return float("nan")
 
 
 def labels(frame: Frame, column: str = "label") -> tuple[np.ndarray, list[str]]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from dgt.data.files.names import Wanted
 from dgt.errors import InputError
 
 log = logging.getLogger("dgt")
@@ -109,7 +110,7 @@ class CSVFile:
         return None
 
 
-def open_csv(path: Path, required: tuple[str, ...]) -> CSVFile:
+def open_csv(path: Path, wanted: Wanted) -> CSVFile:
     """Reads the header, and finds the encoding and the separator.
 
     Commas are expected. A file is separated by semicolons or tabs if only then its header has the
@@ -117,7 +118,7 @@ def open_csv(path: Path, required: tuple[str, ...]) -> CSVFile:
 
     Args:
         path: The file.
-        required: Columns that the header should have.
+        wanted: Columns that the header should have.
     """
     encoding = _encoding(path)
     headers = {}
@@ -129,7 +130,7 @@ def open_csv(path: Path, required: tuple[str, ...]) -> CSVFile:
         raise _not_text(path, encoding) from None
     except csv.Error as error:
         raise InputError(f"{path}: row 1: not a CSV file: {error}") from None
-    fitting = [s for s, header in headers.items() if set(required) <= set(header)]
+    fitting = [s for s, header in headers.items() if wanted.are_in(header)]
     separator = fitting[0] if fitting else ","
     if separator != ",":
         log.warning("%s: columns are separated by %s", path, SEPARATORS[separator])

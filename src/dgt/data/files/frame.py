@@ -1,5 +1,6 @@
 """Reads CSV and Parquet files into named columns that know the place of each cell."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from dgt.data.files.csv_file import open_csv
-from dgt.errors import InputError, nearest
+from dgt.data.files.names import Wanted
+from dgt.errors import InputError
 from dgt.system import machine
 
 
@@ -32,45 +34,64 @@ class Frame:
         )
 
 
-def read_frame(path: Path, required: tuple[str, ...]) -> Frame:
+def read_frame(path: Path, wanted: Wanted) -> Frame:
     """Reads a CSV or Parquet file. All columns of a CSV file are strings.
 
     Args:
-        path: Path that ends with ``.csv`` or ``.parquet``.
-        required: Columns that must exist.
+        path: Path that ends with ``.csv`` or ``.parquet``. A folder holds a Parquet file in parts.
+        wanted: Columns that the file should have.
     """
     try:
-        return _csv(path, required) if path.suffix == ".csv" else _parquet(path, required)
+        return _csv(path, wanted) if path.suffix == ".csv" else _parquet(path, wanted)
     except (pa.ArrowException, OSError) as error:
         kind = "CSV" if path.suffix == ".csv" else "Parquet"
         raise InputError(f"{path}: not a readable {kind} file: {_line(error)}") from None
 
 
-def _csv(path: Path, required: tuple[str, ...]) -> Frame:
-    file = open_csv(path, required)
-    _check_header(path, file.header, required)
+def _csv(path: Path, wanted: Wanted) -> Frame:
+    file = open_csv(path, wanted)
+    _check_header(path, file.header, wanted)
     columns = dict(zip(file.header, file.table().columns, strict=True))
     return Frame(str(path), columns, file.place, typed=False)
 
 
-def _parquet(path: Path, required: tuple[str, ...]) -> Frame:
-    with pa.parquet.ParquetFile(path) as file:
-        _check_header(path, file.schema_arrow.names, required)
-        numbers = file.metadata.num_rows * file.metadata.num_columns
-        # Repeated values take almost no space in the file.
-        machine.require(4 * numbers, f"{path}: its content")
-        table = file.read()
+def _parquet(path: Path, wanted: Wanted) -> Frame:
+    tables = []
+    for part in _parts(path):
+        with pa.parquet.ParquetFile(part) as file:
+            _check_header(part, file.schema_arrow.names, wanted)
+            numbers = file.metadata.num_rows * file.metadata.num_columns
+            # Repeated values take almost no space in the file.
+            machine.require(4 * numbers, f"{part}: its content")
+            tables.append(file.read())
+        if set(tables[-1].column_names) != set(tables[0].column_names):
+            raise InputError(f"{part}: has other columns than {_parts(path)[0].name}")
+    table = pa.concat_tables(tables, promote_options="permissive")
     columns = dict(zip(table.column_names, table.columns, strict=True))
     return Frame(str(path), columns, _row, typed=True)
+
+
+def _parts(path: Path) -> list[Path]:
+    """Returns the files of a table: itself, those in a folder, or numbered ones beside it."""
+    if path.is_dir():
+        found = list(path.glob("*.parquet"))
+        if not found:
+            raise InputError(f"{path}: an empty folder, expected parts such as part-0.parquet")
+    else:
+        stem = re.fullmatch(r"(.+\.part-?)\d+\.parquet", path.name)
+        if stem is None:
+            return [path]
+        found = list(path.parent.glob(f"{stem[1]}*.parquet"))
+    return sorted(found, key=lambda part: [int(n) for n in re.findall(r"\d+", part.name)])
 
 
 def _row(row: int) -> str:
     return f"row {row + 1}"
 
 
-def _check_header(path: Path, header: list[str], required: tuple[str, ...]) -> None:
+def _check_header(path: Path, header: list[str], wanted: Wanted) -> None:
     if not header:
-        raise InputError(f"{path}: empty file, expected the columns {', '.join(required)}")
+        raise InputError(f"{path}: empty file, expected the columns {', '.join(wanted.required)}")
     before: set[str] = set()
     for position, name in enumerate(header, start=1):
         if name == "" or name.startswith("__index_level_"):
@@ -81,10 +102,6 @@ def _check_header(path: Path, header: list[str], required: tuple[str, ...]) -> N
         if name in before:
             raise InputError(f"{path}: two columns are named {name!r}, expected unique names")
         before.add(name)
-    for name in required:
-        if name not in header:
-            found = ", ".join(repr(h) for h in header[:8]) + (", ..." if len(header) > 8 else "")
-            raise InputError(f"{path}: no column {name!r}, found {found}; {nearest(name, header)}")
 
 
 def _line(error: Exception) -> str:

@@ -57,7 +57,10 @@ def from_networkx(
             )
         _add(frame, str(key), [_plain(values.get(key)) for values in attributes])
 
-    data = from_nodes(frame)
+    roles: dict[str, str] = {
+        role: role for role in ("id", "label", "split") if role in frame.columns
+    }
+    data = from_nodes(frame, roles)
     data.name = name
     _, data.node_ids = columns.ids(frame)
     number = {node: row for row, node in enumerate(nodes)}

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import METRICS
+from dgt.data.edge_tables import largest_of_both
 from dgt.data.magnitude import LARGEST, magnitude
 from dgt.data.recipe.table import has_table
 from dgt.data.splits import PARTS
@@ -54,6 +55,9 @@ def normalize(data: Data, place: str | None = None) -> Data:
     if not has_table(data) or data.get("x") is not None:
         out.x = _features(data, num_nodes, place)
     out.edge_index = _edges(data, num_nodes, place)
+    if data.get("edge_weights") is not None:
+        out.edge_weights = _edge_weights(data, out.edge_index, num_nodes, place)
+        out.edge_names = [str(each) for each in data.get("edge_names") or ("edges",)]
     out.y, out.class_names = _labels(data, num_nodes, place)
     for key, mask in _masks(data, num_nodes, place).items():
         out[key] = mask
@@ -183,6 +187,19 @@ def _undirected(edges: Tensor, num_nodes: int) -> Tensor:
     pairs = pairs[edges[0] != edges[1]].unique()
     pairs = torch.cat([pairs, pairs % num_nodes * num_nodes + pairs // num_nodes]).sort().values
     return torch.stack([pairs // num_nodes, pairs % num_nodes])
+
+
+def _edge_weights(data: Data, undirected: Tensor, num_nodes: int, place: str) -> Tensor:
+    weights = plain(data.edge_weights, f"{place}: edge_weights")
+    count, tables = data.edge_index.size(1), len(data.get("edge_names") or ("edges",))
+    if weights.shape != (count, tables):
+        raise InputError(
+            f"{place}: edge_weights: got shape {tuple(weights.shape)}, expected ({count}, {tables})"
+        )
+    if not bool((weights >= 0).all()) or not bool((weights <= LARGEST).all()):
+        raise InputError(f"{place}: edge_weights: expected finite numbers of at least 0")
+    edges = plain(data.edge_index, f"{place}: edge_index")
+    return largest_of_both(edges, weights, undirected, num_nodes)
 
 
 def _labels(data: Data, num_nodes: int, place: str) -> tuple[Tensor, list[str]]:

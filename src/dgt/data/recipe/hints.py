@@ -2,6 +2,7 @@
 
 import logging
 import re
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -27,7 +28,13 @@ FEWEST, MOST = 20, 20_000
 
 def require_label(data: Data) -> None:
     """Raises an error that names the likely candidates if a table has no column of labels."""
-    if not has_table(data) or "label" in data.table.roles.values() or is_labeled(data.y).any():
+    if bool(is_labeled(data.y).any()):
+        return
+    if not has_table(data) and Path(data.name).is_dir() and not data.class_names:
+        raise InputError(
+            f"{data.name}: found 0 classes: add a table of nodes with the columns id and label"
+        )
+    if not has_table(data) or "label" in data.table.roles.values():
         return
     found = label_candidates(data)
     hint = f"; did you mean {' or '.join(repr(f) for f in found[:3])}?" if found else ""
