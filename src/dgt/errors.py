@@ -33,6 +33,10 @@ def one_line(message: str) -> str:
     return "".join(shown)
 
 
+class OwnCodeError(InputError):
+    """A function of the user has failed; its error is the cause of this one."""
+
+
 class RankError(Exception):
     """Another process of the same training job has ended or cannot be reached."""
 

@@ -11,6 +11,7 @@ from dgt.nn.precision import in_bfloat16
 from dgt.nn.record import Model, builder
 from dgt.storage.tensors import require_like
 from dgt.system.machine import available, require
+from dgt.system.plugins import call
 
 __all__ = ["MODELS", "Model", "build", "builder", "require_memory", "require_weights"]
 
@@ -30,7 +31,10 @@ def build(config: Config, in_channels: int, classes: int, encoding_channels: int
     """
     channels = in_channels, classes, encoding_channels
     _require_parameters(config, *channels)
-    model = config.record.build(config, *channels)
+    name = config.model.model
+    model = call(f"model {name}", config.record.build, config, *channels)
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model {name}: built {type(model).__name__}, expected a torch module")
     match config.model.precision:
         case "double":
             return model.double()
@@ -65,7 +69,7 @@ def require_weights(
 
 def _require_parameters(config: Config, *channels: int) -> None:
     model = _without_memory(config, *channels)
-    if model is not None:
+    if isinstance(model, nn.Module):
         count = sum(weight.numel() for weight in model.parameters())
         size = 8 if config.model.precision == "double" else 4
         require(COPIES * size * count, f"{config.model.model} with {count:,} parameters")

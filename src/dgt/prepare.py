@@ -17,11 +17,13 @@ from dgt.config import CRITERIA, ENCODINGS, Config, CriterionChoice
 from dgt.data.edge_tables import edge_weights, table_names
 from dgt.data.matrices import adjacency, features, scaled_rows, to_torch
 from dgt.encodings import Encoding, laplacian
+from dgt.encodings.custom import check_columns
 from dgt.encodings.encoding import CarriesOver
-from dgt.errors import InputError
+from dgt.errors import InputError, nearest
 from dgt.sequences.make import make_sequences, mapped_sequences, sequence_rows
 from dgt.storage import segments
 from dgt.storage.files import cache_folder
+from dgt.system.plugins import call
 
 # Inputs with signs and axes that are arbitrary, and thus other ones on another graph.
 ONE_GRAPH = {"laplacian", "latent_relations"}
@@ -55,6 +57,10 @@ def prepare(
         inputs of all models.
     """
     request = Request(data, config, anchors, progress)
+    for name in config.record.inputs:
+        if name not in INPUTS:
+            wanted = nearest(name, INPUTS)
+            raise InputError(f"model {config.model.model}: unknown input {name!r}; {wanted}")
     made = {name: INPUTS[name](request) for name in config.record.inputs}
     dtype = DTYPES.get(config.model.precision)
     if dtype is not None:
@@ -131,7 +137,14 @@ def _sequences(given: Request) -> Tensor:
 
 def _columns(given: Request) -> Tensor | None:
     config = given.config
-    columns = _encoding(config).columns(given.data, config.encoding, given.anchors)
+    record, title = _encoding(config), ENCODINGS.name(config.encoding.encoding)
+    arguments = given.data, config.encoding, given.anchors
+    if title not in ENCODINGS.built_in:
+        place = f"encoding {title}"
+        found = call(place, record.columns, *arguments)
+        columns = None if found is None else check_columns(place, found, given.data.num_nodes)
+    else:
+        columns = record.columns(*arguments)
     if columns is None or columns.layout != torch.sparse_csr:
         return columns
     dense = columns.values().numel() > DENSE_SHARE * columns.numel()

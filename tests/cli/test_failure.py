@@ -172,7 +172,10 @@ def test_a_failing_function_of_the_user_is_named(option, tmp_path, monkeypatch, 
     assert main(tokens) == 2
     message = one_line(capsys)
     file = tmp_path / f"{module}.py"
-    assert f"error: divide in {file}, line 9, failed: ZeroDivisionError" in message
+    kind, _, name = option.removeprefix("--").replace("criteria", "criterion").partition("=")
+    assert message.startswith(f"error: {kind} ")
+    assert f"{name}" in message
+    assert f": failed in divide, {file}, line 9: ZeroDivisionError" in message
     (report,) = tmp_path.glob("dgt-error-*.txt")
     assert message.rstrip().endswith(f"traceback: {report}")
     assert "return 1 / 0" in report.read_text()

@@ -290,3 +290,15 @@ def test_a_checkpoint_holds_adam_by_the_names_of_the_parameters(problem, tmp_pat
     for name, weight in model.named_parameters():
         assert saved[f"adam.{name}.step"].item() == 3
         assert saved[f"adam.{name}.exp_avg"].shape == weight.shape
+
+
+def test_the_learning_rate_is_not_to_blame_before_the_first_step():
+    from dgt.training.loop import _require_finite
+
+    nan = float("nan")
+    row = {"epoch": 1, "train_loss": nan, "val_loss": nan}
+    with pytest.raises(InputError, match=r"epoch 1: .* initial weights; the features or"):
+        _require_finite(row, TrainConfig())
+    for changes in ({"epoch": 2}, {"train_loss": 1.0}):
+        with pytest.raises(InputError, match=r"epoch \d: .*; try an lr below 0\.01"):
+            _require_finite(row | changes, TrainConfig())

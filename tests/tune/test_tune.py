@@ -4,8 +4,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from dgt.config import Config, read_toml
 from dgt.errors import InputError
 from dgt.tune import search
 from dgt.tune.space import SPACE, encode, full_space, paper_grid, points
-from tests.small import block_graph, write_folder
+from tests.small import QUICK, block_graph, write_folder
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +275,7 @@ def test_a_trial_that_fails_does_not_end_the_search(graph, tmp_path, monkeypatch
     assert failed[0]["error"] == "epoch 3: the loss is no longer finite"
     shown = capsys.readouterr().err.splitlines()
     assert len(shown) == 20
-    assert shown[0] == "trial 1/20: val 89.00%; best 89.00% (the settings at the start)"
+    assert shown[0] == "1 of 20 trials: val 89.00%; best 89.00% (the settings at the start)"
     assert any("failed: epoch 3" in line for line in shown)
     with pytest.raises(InputError, match="no trial is complete: epoch 3"):
         search(graph, Config().replace(lr=0.04), tmp_path / "all", trials=1, runs=2, workers=1)
@@ -308,7 +308,7 @@ def test_your_own_graph_from_the_command_line(graph, tmp_path, monkeypatch, caps
     tokens = ["tune", graph, "--trials", "2", "--epochs", "2", "--hidden-channels", "16"]
     assert main([*tokens, "--runs", "2", "--workers", "1"]) == 0
     shown = capsys.readouterr()
-    assert "trial 2/2" in shown.err
+    assert "2 of 2 trials" in shown.err
     assert f"next: dgt train {graph} --config tune/colors-dgt/colors-dgt.toml" in shown.out
     assert sorted(path.name for path in Path("tune/colors-dgt").iterdir()) == [
         "colors-dgt.toml", "history.png", "search.json", "study.log", "trials.jsonl",
@@ -419,3 +419,28 @@ def test_a_damaged_identity_of_a_search(graph, tmp_path, text):
     with pytest.raises(InputError, match=r"search\.json: "):
         search(graph, Config(), tmp_path, trials=1, runs=1)
     assert [path.name for path in tmp_path.iterdir()] == ["search.json"]
+
+
+def test_a_search_that_cannot_succeed_ends_soon(tmp_path, monkeypatch):
+    graph = write_folder(tmp_path / "graph", block_graph())
+    config = Config().replace(**QUICK | {"epochs": 2}, criteria=("bfs",))
+    calls = []
+
+    def fails(*_: object) -> None:
+        calls.append(1)
+        raise InputError("metric 'own': got nan, expected a finite number")
+
+    class Inline:
+        def submit(self, function, *arguments):
+            future = Future()
+            try:
+                future.set_result(function(*arguments))
+            except InputError as error:
+                future.set_exception(error)
+            return future
+
+    monkeypatch.setattr("dgt.tune.trials.train_once", fails)
+    monkeypatch.setattr("dgt.tune.trials.processes", lambda count: nullcontext(Inline()))
+    with pytest.raises(InputError, match="the first 3 trials failed: metric 'own': got nan"):
+        search(str(graph), config, tmp_path / "out", trials=50, workers=1)
+    assert len(calls) == 3

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from cyclopts import CycloptsError
 
 from dgt import __version__
-from dgt.errors import InputError, RankError, one_line
+from dgt.errors import InputError, OwnCodeError, RankError, one_line
 from dgt.system import machine, plugins
 
 INPUT, SYSTEM, BUG = 2, 1, 70
@@ -43,6 +43,8 @@ def describe(error: Exception) -> tuple[str, int]:
     """Returns the message for an exception and the exit code."""
     if isinstance(error, CycloptsError):
         return " ".join(str(error).split()), INPUT
+    if isinstance(error, OwnCodeError):
+        return f"{error}; traceback: {_save(error)}", INPUT
     if isinstance(error, InputError):
         return str(error), INPUT
     if (message := machine.out_of_memory(error)) is not None:

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import EncodingConfig
+from dgt.data.tensors import plain
 from dgt.encodings.encoding import Encoding
 from dgt.errors import InputError
+from dgt.system.plugins import call
 
 
 def custom_encoding(name: str, function: Callable[[Data], Any]) -> Encoding:
@@ -35,23 +36,26 @@ def custom_columns(name: str, function: Callable[[Data], Any], data: Data) -> Te
         Finite columns, float32 ``(N, N')``.
     """
     place = f"encoding {name}"
-    given = function(data)
-    if isinstance(given, Tensor):
-        given = given.detach().cpu().to_dense().numpy()
-    elif scipy.sparse.issparse(given):
+    return check_columns(place, call(place, function, data), data.num_nodes)
+
+
+def check_columns(place: str, given: Any, num_nodes: int) -> Tensor:
+    """Checks the columns of an encoding of the user.
+
+    Returns:
+        Finite columns, float32 ``(N, N')``.
+    """
+    if scipy.sparse.issparse(given):
         given = given.toarray()
-    columns = np.asarray(given)
-    if columns.dtype.kind not in "fiub":
-        raise InputError(f"{place}: returned {columns.dtype}, expected numbers")
-    if columns.ndim != 2 or len(columns) != data.num_nodes or columns.shape[1] == 0:
+    columns = plain(given, place, sparse=True)
+    if columns.dim() != 2 or len(columns) != num_nodes or columns.size(1) == 0:
+        shape = tuple(columns.shape)
+        raise InputError(f"{place}: returned shape {shape}, expected ({num_nodes}, columns)")
+    narrow = columns.to(torch.float32)
+    if not bool(narrow.isfinite().all()):
+        row, column = (~narrow.isfinite()).nonzero()[0].tolist()
         raise InputError(
-            f"{place}: returned shape {columns.shape}, expected ({data.num_nodes}, columns)"
+            f"{place}: row {row}, column {column} is {columns[row, column].item()}, expected a "
+            "finite number"
         )
-    columns = columns.astype(np.float32)
-    if not np.isfinite(columns).all():
-        row, column = np.argwhere(~np.isfinite(columns))[0]
-        raise InputError(
-            f"{place}: row {row}, column {column} is {columns[row, column]}, expected a finite "
-            "number"
-        )
-    return torch.from_numpy(columns)
+    return narrow.contiguous()

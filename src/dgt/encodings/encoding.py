@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import EncodingConfig
+from dgt.errors import InputError
 from dgt.storage.segments import CachedRows
 
 CarriesOver = Literal["anchors", "edges", "always"]
@@ -29,6 +30,16 @@ class Encoding:
     """The rows that ``dgt prepare`` caches, if the encoding is expensive."""
     tuned: bool = False
     """Whether ``dgt tune`` tries the encoding."""
+
+    def __post_init__(self) -> None:
+        if not callable(self.columns) or not (self.rows is None or callable(self.rows)):
+            raise InputError("Encoding: columns and rows: expected functions")
+        choices = get_args(CarriesOver)
+        if self.carries_over not in choices:
+            raise InputError(
+                f"Encoding: carries_over: got {self.carries_over!r}, expected one of "
+                f"{', '.join(choices)}"
+            )
 
 
 NONE = Encoding(columns=lambda data, settings, anchors: None, tuned=True)

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 from torch import Tensor
 
 from dgt.errors import InputError
+from dgt.system.plugins import call
 
 TaskName = Literal["binary", "multiclass", "multilabel", "regression"]
 """Two classes, several classes, several labels per node, or a number per node."""
@@ -32,13 +33,14 @@ class Metric(NamedTuple):
 
     def value(self, name: str, scores: Tensor, labels: Tensor) -> float:
         """Computes the metric and raises an error unless it is a finite number."""
-        found = self.compute(scores, labels)
+        found = call(f"metric {name!r}", self.compute, scores, labels)
         try:
             value = float(found)
         except (TypeError, ValueError, RuntimeError):
             value = math.nan
         if not math.isfinite(value):
-            raise InputError(f"metric {name!r}: got {found!r}, expected a finite number")
+            got = repr(found) if isinstance(found, int | float | str) else type(found).__name__
+            raise InputError(f"metric {name!r}: got {got}, expected a finite number")
         return value
 
     def text(self, value: float, digits: int = 2) -> str:

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from dgt.config import SequenceConfig
 from dgt.data.edge_tables import edge_weights
 from dgt.data.matrices import adjacency, features
+from dgt.errors import InputError
 from dgt.sequences.tie_order import OrderedGraph, order_nodes
 from dgt.storage.segments import Advance
 
@@ -81,3 +82,9 @@ class Criterion:
     cached: bool = True
     """Whether the sequences may be cached. If so, they must depend only on :attr:`settings`,
     :attr:`reads`, the length and the spacing. Only criteria of the package are cached."""
+
+    def __post_init__(self) -> None:
+        if not callable(self.begin) or not callable(self.settings):
+            raise InputError("Criterion: begin and settings: expected functions")
+        if not isinstance(self.reads, tuple) or not all(isinstance(r, str) for r in self.reads):
+            raise InputError(f"Criterion: reads: got {self.reads!r}, expected a tuple of names")

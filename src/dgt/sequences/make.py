@@ -1,5 +1,6 @@
 """Computes the sequences of all criteria or reads them from the cache."""
 
+import logging
 import math
 import shutil
 from collections.abc import Iterator, Sequence
@@ -14,13 +15,17 @@ from torch_geometric.data import Data
 from dgt.config import CRITERIA, CriterionChoice, SequenceConfig
 from dgt.data.edge_tables import of_table
 from dgt.sequences.criterion import Criterion, Graph, Sort
+from dgt.sequences.custom import check_sort
 from dgt.sequences.spacing import space_by_score
 from dgt.storage import segments
 from dgt.storage.files import cache_folder
 from dgt.storage.fingerprint import fingerprint
 from dgt.storage.segments import Advance, CachedRows
 from dgt.system import machine
+from dgt.system.plugins import call
 from dgt.system.progress import progress_bar
+
+log = logging.getLogger("dgt")
 
 FOLDER = "sequences"  # in the cache
 INT = 4  # bytes per entry
@@ -103,12 +108,20 @@ def sequence_rows(
 
         @once
         def sort() -> Sort:
-            return record.begin(graph, settings, folder / name if folder and name else None)
+            place = folder / name if folder and name else None
+            if title in CRITERIA.built_in:
+                return record.begin(graph, settings, place)
+            what = f"criterion {title}"
+            made = call(what, record.begin, graph, settings, place)
+            return check_sort(what, made, data.num_nodes, settings.length)
 
         def make(start: int, stop: int, advance: Advance) -> list[np.ndarray]:
             sequences, scores = sort()(range(start, stop), advance)
-            if settings.spacing == "score" and scores is not None:
-                sequences = space_by_score(sequences, scores)
+            if settings.spacing == "score":
+                if scores is not None:
+                    sequences = space_by_score(sequences, scores)
+                elif start == 0:
+                    log.warning("spacing score has no effect: criterion %s has no scores", title)
             return [sequences]
 
         return CachedRows(name, f"Sorting nodes by {title}", data.num_nodes, make)

@@ -5,8 +5,11 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Callable
+from typing import Any
 
-from dgt.errors import InputError
+from dgt.errors import InputError, OwnCodeError
+from dgt.system import machine
 
 _loaded: dict[str, None] = {}  # used as an ordered set
 
@@ -40,6 +43,28 @@ def load(module: str) -> None:
 def loaded() -> tuple[str, ...]:
     """Returns the modules imported so far; worker processes import them as well."""
     return tuple(_loaded)
+
+
+def call(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a function of the user. If it fails, the error names it and the line.
+
+    Args:
+        what: What the function is, for the error message.
+        function: The function.
+        *arguments: Its arguments.
+    """
+    try:
+        return function(*arguments)
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        if machine.out_of_memory(error) is not None:
+            raise
+        frames = traceback.extract_tb(error.__traceback__)[1:]
+        own = [frame for frame in frames if frame.filename == frames[0].filename]
+        at = f" in {own[-1].name}, {own[-1].filename}, line {own[-1].lineno}" if own else ""
+        cause = " ".join(f"{type(error).__name__}: {error}".split())
+        raise OwnCodeError(f"{what}: failed{at}: {cause}") from error
 
 
 def place(error: BaseException) -> str | None:

@@ -203,6 +203,12 @@ def _update_average(average: dict[str, Tensor], model: nn.Module, kept: float, e
 
 
 def _require_finite(row: Row, config: TrainConfig) -> None:
+    if row["epoch"] == 1 and not math.isfinite(row["train_loss"]):
+        # No step has been taken yet.
+        raise InputError(
+            "epoch 1: the loss is not finite with the initial weights; the features or the "
+            "encoding are too large, scale them"
+        )
     if not math.isfinite(row["train_loss"] + row["val_loss"]):
         raise InputError(
             f"epoch {row['epoch']}: the loss is no longer finite; try an lr below {config.lr:g}"

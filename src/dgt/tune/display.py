@@ -20,7 +20,7 @@ def display(done: int, total: int, enabled: bool) -> Iterator[Callable[[int, str
         enabled: Whether to show anything at all.
     """
     with live_bar("trials", total, shown=enabled, done=done) as show:
-        yield lambda done, last, best: show(done, best, f"trial {done}/{total}: {last}; {best}")
+        yield lambda done, last, best: show(done, best, f"{done} of {total} trials: {last}; {best}")
 
 
 @contextmanager

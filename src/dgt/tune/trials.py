@@ -43,6 +43,7 @@ DEFAULT_TRIALS = 50
 STARTUP = 5  # random trials before the sampler of Optuna uses earlier results
 PRUNE_FROM = 5  # complete trials before trials are pruned
 IMPORTANCE_FROM = 20  # complete trials before importances are meaningful
+GIVE_UP = 3  # trials that have all failed with the same error
 DONE = (TrialState.COMPLETE, TrialState.PRUNED)
 
 Outcome = tuple[float, float]
@@ -224,6 +225,9 @@ class _Search:
             # The sampler avoids the settings of pruned trials, but ignores failed ones.
             trial.set_user_attr("error", str(error))
             self.study.tell(trial, state=TrialState.PRUNED)
+            same = [t.user_attrs.get("error") == str(error) for t in self._trials(*DONE)]
+            if len(same) >= GIVE_UP and all(same):
+                raise InputError(f"the first {len(same)} trials failed: {error}") from None
             return False
         attempt.values.append(value)
         attempt.seconds += seconds
