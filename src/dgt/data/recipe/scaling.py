@@ -1,10 +1,11 @@
 """Fills in missing numbers and scales them, with numbers from the training nodes."""
 
 from dataclasses import asdict, dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
+
+from dgt.data.magnitude import LARGEST
 
 # From this share of zeros on, nonnegative numbers are not centered: zero stays zero.
 SPARSE_SHARE = 0.5
@@ -23,8 +24,8 @@ class Scaling:
 
     def __post_init__(self) -> None:
         numbers = (self.fill, self.center, self.scale)
-        if not all(type(number) in (int, float) and isfinite(number) for number in numbers):
-            raise ValueError(f"expected finite numbers, got {numbers}")
+        if not all(type(each) in (int, float) and abs(each) <= LARGEST for each in numbers):
+            raise ValueError(f"expected numbers of at most {LARGEST:g}, got {numbers}")
         if self.scale == 0 or not isinstance(self.missing, bool):
             raise ValueError(f"scale {self.scale}, missing {self.missing!r}")
 
