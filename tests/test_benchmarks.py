@@ -111,3 +111,32 @@ def test_the_operator_benchmark_runs(capsys: pytest.CaptureFixture[str]) -> None
     assert all(row["any_chunks"]["ours"] for row in results if row["any_chunks"])
     ops.main(["--quick", "--only", "dropout"])
     assert "F.dropout" in capsys.readouterr().out
+
+
+def test_the_gpu_benchmark_runs_on_the_cpu(capsys: pytest.CaptureFixture[str]) -> None:
+    import gpu
+
+    chosen = ["--models", "dgt", "reference", "gcn", "--sizes", "twitch"]
+    gpu.main(["--device", "cpu", "--scale", "0.002", "--rounds", "1", "--json", *chosen])
+    results = json.loads(capsys.readouterr().out)
+    assert {row["operator"] for row in results["operators"]} == set(gpu.OPERATORS)
+    assert all(row["met"] for row in results["operators"])
+    assert [row["model"] for row in results["steps"]] == ["dgt", "reference", "gcn"]
+    assert all(row["seconds"] > 0 for row in results["steps"])
+    assert results["attention"][0]["share"] > 0
+    gpu.show(results)
+    assert "share of the bandwidth" in capsys.readouterr().out
+
+
+def test_the_gpu_benchmark_finds_a_wrong_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    import gpu
+
+    forms = gpu.OPERATORS["softmax"]
+    cpu = torch.device("cpu")
+    assert gpu.error_of("softmax", torch.float32, (5, 2, 4), cpu) < 1e-5
+
+    def wrong(x: torch.Tensor) -> torch.Tensor:
+        return forms.operator(x) * (1.01 if x.dtype == torch.float32 else 1)
+
+    monkeypatch.setitem(gpu.OPERATORS, "softmax", forms._replace(operator=wrong))
+    assert gpu.error_of("softmax", torch.float32, (5, 2, 4), cpu) > 5e-3
