@@ -67,10 +67,11 @@ def sizes(
 
 
 def default(sizes: Sizes, block: int) -> triton.Config:
-    """Returns the config that is used without tuning, for blocks of at most ``block`` positions."""
+    """Returns the config that is used without tuning, for blocks of at most ``block`` positions.
+    Blocks are shorter for heads that are so large that a thread would run out of registers."""
     width = sizes.HEADS * max(sizes.CHANNELS, sizes.KEYS)
     warps = min(max(width // 64, 1), 8)
-    block = min(triton.next_power_of_2(sizes.L), block)
+    block = min(triton.next_power_of_2(sizes.L), block, block * 64 * warps // width)
     return triton.Config({"BLOCK": block}, num_warps=warps, num_stages=1)
 
 
