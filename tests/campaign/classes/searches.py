@@ -42,7 +42,9 @@ def _case(
         change(Path(file))
 
     repeat = shlex.join(tokens).replace(str(place()), ".")
-    return Case(name, expect, command(*tokens), prepare, (folder,), check, f"dgt {repeat}")
+    act, shown = command(*tokens), f"dgt {repeat}"
+    # A study that has lost trials trains them again, in a process of its own.
+    return Case(name, expect, act, prepare, (folder,), check, shown, seconds=240)
 
 
 def _same_best(out: Any) -> None:
