@@ -108,3 +108,17 @@ def test_index_finds_nearly_what_the_product_finds(monkeypatch: pytest.MonkeyPat
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     similarity = np.einsum("nlf,nf->nl", unit[near], unit)
     assert (np.diff(similarity[:, 1:], axis=1) < 2e-6).all()
+
+
+@pytest.mark.parametrize("length", [1, 5, 40])
+def test_the_form_for_gpus_gives_the_same_order_and_ties(length: int) -> None:
+    """Run on the CPU. Few distinct rows make many ties; zero rows and negative values, too."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-1, 3, size=(30, 3)).astype(np.float32)
+    x[4] = 0
+    rows = UnitRows(x)
+    expected = similarity_sequences(rows, length, lambda count: None)
+    rows.on_gpu = torch.from_numpy(rows.dense)
+    found = similarity_sequences(rows, length, lambda count: None)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)

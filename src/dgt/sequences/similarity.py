@@ -8,10 +8,12 @@ import numpy as np
 import scipy.sparse
 import torch
 from numba import njit
+from torch import Tensor
 
 from dgt.config import SequenceConfig
 from dgt.sequences.criterion import Criterion, Graph, Sort
 from dgt.sequences.index import EXACT_NODES, RowIndex
+from dgt.sequences.similarity_on_device import most_similar
 from dgt.sequences.top import insert
 from dgt.system import threads
 
@@ -39,6 +41,9 @@ class UnitRows:
         if self.is_dense:
             self.dense = unit_rows(x)
             self.index = None
+            self.on_gpu: Tensor | None = None
+            if self.num_nodes <= EXACT_NODES and torch.cuda.is_available():
+                self.on_gpu = torch.from_numpy(self.dense).to("cuda")
             if self.num_nodes > EXACT_NODES:
                 self.index = RowIndex((self.dense / UNIT).astype(np.float32), cache)
         else:
@@ -80,6 +85,9 @@ def similarity_sequences(
         if not rows.is_dense:
             by = (rows.by_row, rows.by_column)
             threads.run(_sort_by_sparse_product, len(part), *by, start, part, out)
+        elif rows.index is None and rows.on_gpu is not None:
+            scale = GRID / UNIT / UNIT
+            part[:], out[:] = most_similar(rows.on_gpu, start, len(part), length, scale)
         elif rows.index is None:
             unit = torch.from_numpy(rows.dense)
             products = unit[start : start + len(part)] @ unit.T
