@@ -168,6 +168,7 @@ def test_inline_flags_exist(capsys: pytest.CaptureFixture[str]):
         "prepare",
         "predict",
         "explain",
+        "explore",
         "report",
         "info",
         "reproduce",

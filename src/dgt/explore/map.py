@@ -71,5 +71,7 @@ def principal_components(z: torch.Tensor) -> tuple[np.ndarray, list[float]]:
     if places.shape[1] < 2:  # a single column
         places = np.concatenate([places, np.zeros_like(places)], axis=1)
     shares = (values.flip(0)[:2].clamp(min=0) / values.clamp(min=0).sum().clamp(min=1e-30)).tolist()
+    low, high = np.quantile(places, [(1 - INSIDE) / 2, (1 + INSIDE) / 2], axis=0)
+    places = places - ((low + high) / 2).astype(places.dtype)
     largest = np.quantile(np.abs(places).max(axis=1), INSIDE)
     return places / max(float(largest), 1e-12), shares

@@ -99,13 +99,13 @@ export function drawAttended(view, options) {
         const dot = el("span", { class: "dot", "aria-hidden": "true" });
         dot.style.background = classColor(options.color === "label" ? facts.label : facts.prediction);
         const bar = el("span", { class: "weight-bar", "aria-hidden": "true" });
-        bar.style.width = `${(40 * weight) / most}px`;
+        bar.style.width = `${(30 * weight) / most}px`;
         return el("tr", { "data-node": node, "data-weight": weight },
-          el("td", {}, dot, el("button", { type: "button", class: "as-link", onclick: () => options.on.open(node) }, name(facts.id, 18))),
+          el("td", {}, dot, el("button", { type: "button", class: "as-link", onclick: () => options.on.open(node) }, name(facts.id, 14))),
           el("td", { class: "number" }, bar, percent(weight)),
           el("td", { class: "number" }, facts.hops === null ? "none" : String(facts.hops)),
-          el("td", {}, name(options.className(facts.label), 15)),
-          el("td", {}, name(options.className(facts.prediction), 15)),
+          el("td", {}, name(options.className(facts.label), 13)),
+          el("td", {}, name(options.className(facts.prediction), 13)),
           el("td", {}, node === options.node ? "itself" : el("button", { type: "button", class: "small", onclick: () => options.on.toggleNode(node, hidden) }, hidden ? "show" : "hide")));
       }))));
 }

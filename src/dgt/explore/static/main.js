@@ -153,7 +153,7 @@ function drawSequences(r) {
     select("head", [["all", "all"], ...Array.from({ length: r.heads }, (_, m) => [m, String(m)])], state.head, (value) => change({ head: value }), "Head"),
     select("color", [["prediction", "prediction"], ["label", "label"]], state.color, (value) => change({ color: value }), "Color"),
     epochTool(r));
-  byId("ribbons-note").textContent = `Bars: the weight on each position, ${state.head === "all" ? "the mean of all heads" : `of head ${state.head}`}. Curves: the kernel of each key. Triangles: the keys at their positions, larger and darker with more attention.${state.epoch === null ? "" : ` Weights of epoch ${state.epoch}; the colors are those of the trained model.`}${state.edits.length ? " After the changes." : ""}`;
+  byId("ribbons-note").textContent = `Bars: the weight on each position, ${state.head === "all" ? "the mean of all heads" : `of head ${state.head}`}. Curves: the kernel of each key. Triangles: the keys at their positions, larger and stronger with more attention.${state.epoch === null ? "" : ` Weights of epoch ${state.epoch}; the colors are those of the trained model.`}${state.edits.length ? " After the changes." : ""}`;
   const place = byId("ribbons-view");
   const focused = document.activeElement?.classList.contains("handle") ? { ...document.activeElement.dataset } : null;
   replace(place, drawRibbons(view(), {

@@ -51,7 +51,8 @@ function bell(kernel, key, row, x, y, top, share) {
     if (at < -0.5 || at > row.nodes.length - 0.5) continue;
     points.push(`${x(at).toFixed(1)},${(y - Math.min(1.05, (scale * kernelValue(kernel, key.position - at)) / top) * BARS).toFixed(1)}`);
   }
-  return points.join(" ");
+  const ends = points.length ? [points[0], points.at(-1)].map((point) => `${point.split(",")[0]},${y}`) : [];
+  return svg("g", {}, svg("polygon", { points: [ends[0], ...points, ends[1]].join(" "), class: "bell-area" }), svg("polyline", { points: points.join(" "), class: "bell" }));
 }
 
 // options: kernel, criteria, heads, head, color, hidden (criteria), width, on: { open, hover, leave, move }
@@ -100,9 +101,7 @@ export function drawRibbons(view, options) {
       svg("rect", { x: x(i - 0.46), y: base + 2, width: cell * 0.92, height: 7, fill: shade, class: "strip" }),
       cell >= 26 && svg("text", { x: x(i), y: base + 20, class: "id" }, trimmed(facts.id, Math.max(2, Math.floor(cell / 6.4)))));
     });
-    const bells = svg("g", { class: "bells", "aria-hidden": "true" }, keys.map((key) => svg("polyline", {
-      points: bell(kernel, key, row, x, base, top, share), class: "bell",
-    })));
+    const bells = svg("g", { class: "bells", "aria-hidden": "true" }, keys.map((key) => bell(kernel, key, row, x, base, top, share)));
     const handles = svg("g", { class: "handles" }, keys.map((key) => handle(key, row, t, base)));
     return svg("g", { class: "row", "data-criterion": t }, title, note, positions, scale, bells, handles);
   }
