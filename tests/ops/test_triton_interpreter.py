@@ -1,4 +1,4 @@
-"""Runs the tests of ``interpreted.py`` in a process with Triton's interpreter."""
+"""Runs the tests of ``interpreted.py`` and ``interpreted_sums.py`` with Triton's interpreter."""
 
 import json
 import os
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Triton needs Li
 def interpret(select: str, **environment: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     result = subprocess.run(
-        [*command, "tests/ops/interpreted.py", "-k", select],
+        [*command, "tests/ops/interpreted.py", "tests/ops/interpreted_sums.py", "-k", select],
         cwd=Path(__file__).parents[2],
         env={**os.environ, "TRITON_INTERPRET": "1", **environment},
         capture_output=True,
