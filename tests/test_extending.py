@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import dgt
-from tests.small import QUICK, block_graph, write_folder
+from tests.small import block_graph, flags, write_folder
 
 PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
 
@@ -29,7 +29,7 @@ KINDS = {
     "MODELS": "src/dgt/baselines/linear.py",
     "METRICS": "src/dgt/top2.py",
 }
-SETTINGS = [f"--{name.replace('_', '-')}={value}" for name, value in QUICK.items()]
+SETTINGS = flags(dropout=0.0, input_dropout=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +64,9 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_extensions_take_one_file_and_one_line_each(extended: Path, graph: Path, tmp_path: Path):
-    flags = ["--criteria", "bfs", "hubs", "--encoding", "degree", "--metric", "top2"]
+    choices = ["--criteria", "bfs", "hubs", "--encoding", "degree", "--metric", "top2"]
     out = ["--out", str(tmp_path / "run"), "--json", "--quiet"]
-    done = run(extended, "train", str(graph), *flags, *SETTINGS, *out)
+    done = run(extended, "train", str(graph), *choices, *SETTINGS, *out)
     assert done.returncode == 0, done.stderr
     metrics = json.loads(done.stdout)
     assert metrics["test_accuracy"] > 0.5  # with three classes
