@@ -199,7 +199,7 @@ def test_several_runs_have_intervals(open_tab: OpenTab, several: Path, tmp_path:
 
 
 def test_models_side_by_side(open_tab: OpenTab, colors: Path, several: Path, tmp_path: Path):
-    gcn = train(colors, tmp_path / "gcn", "--model=gcn", *flags(**FEW))
+    gcn = train(colors, tmp_path / "gcn", "--model=gcn", *flags(epochs=1, lr=1e-6))
     transformer = train(colors, tmp_path / "tf", "--model=transformer", *flags(**FEW))
     path = report(tmp_path / "report.html", gcn, several, transformer)
     tab = visit(open_tab, path)

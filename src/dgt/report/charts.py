@@ -19,25 +19,8 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-RUN_COLORS = (
-    "#3b7fc4",
-    "#d96c1e",
-    "#2f9566",
-    "#9566c7",
-    "#cf4257",
-    "#1f9393",
-    "#a36d45",
-    "#c45c9a",
-)
-DASHES = ("solid", "dashed", "dotted", "dashdot")
-CLASS_COLORS = (
-    "#3b7fc4", "#d96c1e", "#2f9566", "#cf4257", "#9566c7", "#a36d45",
-    "#c45c9a", "#8a8f1c", "#1f9393", "#6474d8", "#b98500", "#5a8f3c",
-)  # fmt: skip
-REST_COLOR = "#8b9199"
-RIGHT, WRONG = "#6d9dc9", "#d4303f"
-KIND_COLORS = ("#8b9199", "#2f9566", "#cf4257", "#c9b458")  # itself, same, other, no label
-HOP_COLORS = ("#8b9199", "#2b6cb0", "#4f97d3", "#8cbfe6", "#e0a15c", "#c2571a")
+from dgt.report.colors import DASHES, REST_COLOR, RUN_COLORS
+
 ROW = 26  # pixels per row of a horizontal chart
 
 
@@ -138,7 +121,7 @@ def intervals(
         chart.scatter("x", "y", source=source, size=9, color=color, **legend)
     _hover(chart, [("", "@name"), (x, "@x{0.0%}"), ("", "@note")])
     chart.xaxis.formatter = NumeralTickFormatter(format="0%")
-    return _legend(chart, "bottom_left") if len(series) > 1 else chart
+    return _legend_above(chart) if len(series) > 1 else chart
 
 
 def heatmap(names: Sequence[str], counts: np.ndarray) -> figure:
@@ -202,11 +185,7 @@ def stacked(
     chart.x_range = Range1d(0, 1)
     _hover(chart, [("", "@name"), ("@part", "@share{0.0%}")])
     chart.xaxis.formatter = NumeralTickFormatter(format="0%")
-    chart.height = int(chart.height) + 24
-    _legend(chart, "center")
-    chart.add_layout(chart.legend[0], "above")
-    chart.legend.orientation = "horizontal"
-    return chart
+    return _legend_above(chart)
 
 
 def moved(
@@ -233,11 +212,7 @@ def moved(
     chart.x_range = Range1d(-0.02, 1.02)
     _hover(chart, [("", "@name"), ("before", "@start{0%}"), ("after", "@now{0%}")])
     chart.xaxis.formatter = NumeralTickFormatter(format="0%")
-    chart.height = int(chart.height) + 24
-    _legend(chart)
-    chart.add_layout(chart.legend[0], "above")
-    chart.legend.orientation = "horizontal"
-    return chart
+    return _legend_above(chart)
 
 
 def bars(names: Sequence[str], values: Sequence[float], x: str, form: str = "0.0%") -> figure:
@@ -304,4 +279,12 @@ def _legend(chart: figure, location: str = "bottom_right") -> figure:
     chart.legend.background_fill_alpha = 0
     chart.legend.border_line_alpha = 0
     chart.legend.label_text_font_size = "12px"
+    return chart
+
+
+def _legend_above(chart: figure) -> figure:
+    chart.height = int(chart.height) + 24
+    _legend(chart, "center")
+    chart.add_layout(chart.legend[0], "above")
+    chart.legend.orientation = "horizontal"
     return chart

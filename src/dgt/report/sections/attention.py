@@ -3,6 +3,7 @@
 import numpy as np
 
 from dgt.report import charts
+from dgt.report import colors as palette
 from dgt.report.attending import AGREEMENT, HOPS, Attending
 from dgt.report.display import chart_text, count, percent, points, shown
 from dgt.report.facts import Facts
@@ -33,8 +34,8 @@ def _blocks(facts: Facts) -> list[Block]:
             f"{'' if found.queries == facts.sizes['test'] else ' drawn at random'}."
             f"{of_first_run(facts)}"
         ),
-        _shares(found, found.agreement, AGREEMENT, charts.KIND_COLORS, "label"),
-        _shares(found, found.hops, HOPS, charts.HOP_COLORS, "distance"),
+        _shares(found, found.agreement, AGREEMENT, palette.KIND_COLORS, "label"),
+        _shares(found, found.hops, HOPS, palette.HOP_COLORS, "distance"),
     ]
     if facts.keys is None:
         return blocks

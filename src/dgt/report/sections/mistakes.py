@@ -2,11 +2,15 @@
 
 from dgt.report.display import count, percent, shown
 from dgt.report.facts import KEYS, Facts, Mistake
-from dgt.report.sections.blocks import Block, Cell, Section, Table, Text, of_first_run, side_by_side
+from dgt.report.sections.blocks import Block, Cell, Section, Table, Text, labels_of, of_first_run
 
 
 def section(facts: list[Facts]) -> Section:
-    blocks = side_by_side(facts, [_blocks(each) for each in facts])
+    # One below the other, since the keys need the width of the page.
+    blocks: list[Block] = []
+    for name, each in zip(labels_of(facts), facts, strict=True):
+        blocks += [Text(f"{name}:")] if len(facts) > 1 else []
+        blocks += _blocks(each)
     return Section("mistakes", "Most confident mistakes", blocks)
 
 
