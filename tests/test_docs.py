@@ -167,6 +167,7 @@ def test_inline_flags_exist(capsys: pytest.CaptureFixture[str]):
         "train",
         "prepare",
         "predict",
+        "evaluate",
         "explain",
         "explore",
         "report",

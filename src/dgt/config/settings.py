@@ -190,13 +190,8 @@ class ModelConfig:
             self.hidden_channels % self.heads == 0,
             f"a multiple of heads ({self.heads})",
         )
-        for name in (
-            "dropout",
-            "input_dropout",
-            "encoding_dropout",
-            "node_dropout",
-            "value_dropout",
-        ):
+        for kind in ("", "input_", "encoding_", "node_", "value_"):
+            name = f"{kind}dropout"
             value = getattr(self, name)
             require(name, value, 0 <= value < 1, "at least 0 and below 1")
 

@@ -10,6 +10,7 @@ from dgt.config import ModelConfig
 from dgt.config.checks import require_count
 from dgt.nn import rows
 from dgt.nn.attention import DeformableGraphAttention
+from dgt.nn.block import Block
 from dgt.nn.positional import KatzEncoding
 from dgt.ops.deformable_attention.reference import Kernel
 from dgt.ops.dropout import Dropout
@@ -35,54 +36,6 @@ class Level(NamedTuple):
     ``(T, Q, L)``."""
     nodes: Tensor | None
     """Rows of the block's input that attend, int64; None for all. Shape: ``(Q,)``."""
-
-
-class Block(nn.Module):
-    r"""One pre-norm block of the Deformable Graph Transformer:
-
-    .. math::
-        \hat{\mathbf{z}} = \mathrm{DGA}(\mathrm{norm}(\mathbf{z})) + \mathbf{z}, \qquad
-        \mathbf{z}' = \mathrm{MLP}(\mathrm{norm}(\hat{\mathbf{z}})) + \hat{\mathbf{z}}
-    """
-
-    def __init__(
-        self,
-        attention: DeformableGraphAttention,
-        *,
-        norm: str = ModelConfig.norm,
-        mlp_ratio: float = ModelConfig.mlp_ratio,
-        dropout: float = ModelConfig.dropout,
-    ) -> None:
-        super().__init__()
-        channels = attention.channels
-        width = max(1, round(channels * mlp_ratio))
-        self.norm = NORMS[norm](channels)
-        self.attention = attention
-        self.dropout = Dropout(dropout)
-        self.hidden = nn.Sequential(
-            NORMS[norm](channels),
-            Linear(channels, width),
-            Dropout(dropout, relu=True),
-        )
-        self.out = Linear(width, channels, bias=False)
-
-    def forward(self, z: Tensor, sequences: Tensor, nodes: Tensor | None = None) -> Tensor:
-        """
-        Args:
-            z: Representations of all nodes. Shape: ``(N, C)``.
-            sequences: The sequences of the nodes that attend. Shape: ``(T, Q, L)``.
-            nodes: The nodes that attend, int64 (default: all).
-
-        Returns:
-            New representations of the nodes that attend. Shape: ``(Q, C)``.
-        """
-        read = self.attention(self.norm(z), sequences, nodes)
-        return rows.each(self.mlp, read, z if nodes is None else z[nodes], nodes=nodes)
-
-    def mlp(self, read: Tensor, z: Tensor) -> Tensor:
-        """Adds the output of the attention, ``read``, to ``z``, and then the output of the MLP."""
-        z = self.dropout(read, plus=z)
-        return self.out(self.hidden(z), plus=z)
 
 
 class DGT(nn.Module):
