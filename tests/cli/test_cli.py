@@ -184,6 +184,9 @@ def test_info(graph: Path, capsys):
     source, target = data.edge_index
     labelled = torch.arange(90) % 10 != 9
     both = labelled[source] & labelled[target]
+    columns = facts.pop("columns")
+    assert [row["column"] for row in columns][:2] == ["id", "label"]
+    assert [row["kind"] for row in columns[2:]] == ["number"] * 12
     assert facts == {
         "nodes": 90,
         "edges": data.edge_index.size(1),

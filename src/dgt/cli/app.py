@@ -22,6 +22,7 @@ from dgt.cli.train import train
 from dgt.cli.tune import tune
 from dgt.errors import Terminated
 from dgt.system import signals
+from dgt.system.notes import NOTE
 
 EXAMPLES = """\
 Examples:
@@ -80,6 +81,8 @@ def main(tokens: list[str] | None = None) -> int:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
     logging.addLevelName(logging.WARNING, "warning")
+    logging.addLevelName(NOTE, "note")
+    logging.getLogger("dgt").setLevel(NOTE)
     try:
         # A rank that waits for others could not react; torchrun ends it in its own way.
         with nullcontext() if "TORCHELASTIC_RUN_ID" in os.environ else signals.raised():

@@ -24,6 +24,7 @@ from dgt.runs.identity import GraphIdentity, node_ids
 from dgt.runs.modelfile import Facts
 from dgt.system.devices import device_of
 from dgt.system.machine import trim
+from dgt.system.notes import note_once
 from dgt.training import budget, distributed, labels
 from dgt.training.batching import Chunked, Whole
 from dgt.training.multilabel import MultiLabel
@@ -132,6 +133,8 @@ class Problem:
             progress: Show progress on stderr.
         """
         data = self.data
+        if self.facts.recipe is not None and distributed.rank() == 0:
+            note_once(Recipe(tuple(self.facts.recipe)).summary(data.name))
         inputs = distributed.first_of_machine_first(
             lambda: prepare(data, self.config, self.anchors, progress=progress)
         )

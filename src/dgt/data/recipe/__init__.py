@@ -10,7 +10,7 @@ from dgt.data.recipe.hints import label_candidates, require_label, warn_given_aw
 from dgt.data.recipe.kinds import KINDS
 from dgt.data.recipe.numbers import from_table
 from dgt.data.recipe.order import as_given, as_sorted, given_ids, sorted_by_id
-from dgt.data.recipe.recipe import Recipe, column_kinds
+from dgt.data.recipe.recipe import Recipe, column_kinds, described
 from dgt.data.recipe.table import add_table, has_table, without_table
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "as_given",
     "as_sorted",
     "column_kinds",
+    "described",
     "from_table",
     "given_ids",
     "has_table",

@@ -1,5 +1,6 @@
 """A recipe: how each column of a node table becomes features, fitted on the training nodes."""
 
+import copy
 import logging
 from dataclasses import dataclass
 from typing import Any
@@ -89,6 +90,17 @@ class Recipe:
             for c in self.columns
         ]
 
+    def summary(self, place: str) -> str:
+        """Returns the columns of each kind in one line."""
+        kinds: dict[str, list[str]] = {}
+        for column in self.columns:
+            kinds.setdefault(column["kind"], []).append(column["column"])
+        found = (
+            f"{kind}: {', '.join(names[:8])}{', ...' if names[8:] else ''}"
+            for kind, names in sorted(kinds.items())
+        )
+        return f"{place}: {'; '.join(found)}; dgt info shows what becomes of each column"
+
     def apply(self, data: Data, warn: bool = False) -> Data:
         """Replaces the table of a graph by features.
 
@@ -150,6 +162,18 @@ def column_kinds(data: Data, settings: DataConfig) -> dict[str, tuple[str, str]]
         if name not in chosen and name not in table.inferred:
             table.inferred[name] = infer(cells(data, name))
     return {name: (chosen[name], "") if name in chosen else table.inferred[name] for name in names}
+
+
+def described(data: Data, settings: DataConfig) -> list[tuple[str, str, str, int]]:
+    """Returns the name and kind of each column of a table, what becomes of it, and its number of
+    missing cells. The numbers are those of all nodes; training takes those of training nodes."""
+    every = copy.copy(data)
+    every.train_mask = torch.ones(data.num_nodes, dtype=torch.bool)
+    names = {name: f"used as {role}" for name, role in data.table.roles.items()}
+    rows = [(name, "", names[name], 0) for name in data.table.roles]
+    for name, kind, becomes in Recipe.fit(every, settings).described():
+        rows.append((name, kind, becomes, int((cells(data, name).codes < 0).sum())))
+    return rows
 
 
 def _joined(parts: list[np.ndarray], num_nodes: int) -> Tensor:
