@@ -58,7 +58,7 @@ def fit(
 
     The best epoch has the best value of the task's metric on validation nodes; ties are broken by
     the validation loss. Training stops after ``config.patience`` epochs without improvement. The
-    same seed gives the same weights, bit for bit, on the same machine and device, for any number of
+    same seed gives the same weights, bit for bit, on the CPU of the same machine, for any number of
     threads.
 
     Args:
