@@ -18,7 +18,7 @@ from tests.explore.server import Client, serving
 def runs(tmp_path_factory) -> list[Session]:
     folder = tmp_path_factory.mktemp("explore")
     first = train(folder, "first", keep_checkpoints=4)
-    graph = folder / "graph"
+    graph = folder / "graph.pt"
     return [Session(first), Session(train(folder, "second", graph, blocks=2, seed=1))]
 
 
@@ -79,7 +79,7 @@ def test_what_if_is_answered(client: Client):
         "what-if", {"node": 12, "edits": [{"kind": "edge", "a": 12, "b": other}]}
     )
     assert status == 200
-    assert sum(found["after"]) == pytest.approx(1, abs=1e-4)
+    assert sum(found["after"]["probabilities"]) == pytest.approx(1, abs=1e-4)
     assert found["after"] != found["before"]
 
 

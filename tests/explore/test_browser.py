@@ -22,7 +22,7 @@ from tests.explore.server import serving
 def runs(tmp_path_factory) -> list[Session]:
     folder = tmp_path_factory.mktemp("explore")
     first = train(folder, "first", keep_checkpoints=4)
-    graph = folder / "graph"
+    graph = folder / "graph.pt"
     second = train(folder, "second", graph, blocks=2, seed=1)
     return [Session(first), Session(second), Session(train(folder, "third", graph, model="gcn"))]
 

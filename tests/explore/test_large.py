@@ -55,7 +55,7 @@ def click_around(page: Any, clicks: int, seed: int) -> None:
 @pytest.mark.slow
 def test_300_random_clicks(tmp_path, open_tab: OpenTab):
     first = train(tmp_path, "first", keep_checkpoints=4)
-    graph = tmp_path / "graph"
+    graph = tmp_path / "graph.pt"
     runs = [
         first,
         train(tmp_path, "second", graph, blocks=2),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from dgt import InputError, NodeRegressor
 from dgt.data.splits import PARTS
 from dgt.explore.around import MOST_NODES, around, neighborhood
 from dgt.explore.attention import follow, view
@@ -16,7 +17,8 @@ from dgt.explore.map import Map, principal_components
 from dgt.explore.search import Filter, search
 from dgt.explore.session import Session
 from dgt.explore.whatif import what_if
-from tests.explore.runs import session
+from tests.explore.runs import session, train
+from tests.small import QUICK, block_graph, write_folder
 
 
 @pytest.fixture(scope="module", params=[{"blocks": 1}, {"blocks": 3, "heads": 2, "keys": 3}])
@@ -67,7 +69,10 @@ def test_the_view_agrees_with_explain(run: Session):
             assert key.label == (None if facts["label"] < 0 else names[facts["label"]])
         if expected.same_label is not None:
             assert shown["same_label"] == pytest.approx(expected.same_label, abs=1e-5)
-        assert shown["probabilities"] == pytest.approx(run.probabilities[node].tolist(), abs=1e-5)
+        assert shown["predicted"]["probabilities"] == pytest.approx(
+            run.probabilities[node].tolist(), abs=1e-5
+        )
+        assert shown["predicted"]["prediction"] == run.predictions[node]
 
 
 def test_ribbons_hold_the_sequences_and_sum_to_one(run: Session):
@@ -276,5 +281,40 @@ def test_bfloat16_agrees_with_the_whole_model(tmp_path):
         torch.testing.assert_close(found.logits, half.inside.logits[node], atol=0.03, rtol=0.03)
     assert len(view(half, 5, 1)["ribbons"]) == 3
     edits = Edits(nodes={7}, features={(5, 1): 2.0})
-    assert sum(what_if(half, 5, edits, 1)["after"]) == pytest.approx(1, abs=1e-3)
+    assert sum(what_if(half, 5, edits, 1)["after"]["probabilities"]) == pytest.approx(1, abs=1e-3)
     assert len(Map(half).points()["nodes"]) == 90
+
+
+def test_tables_with_ids_in_any_order(tmp_path):
+    """Nodes of tables are sorted by id, so that indices and ids differ."""
+    graph = write_folder(tmp_path / "graph", block_graph())
+    run = Session(train(tmp_path, graph=graph))
+    node = run.find("n12")
+    assert node is not None
+    assert node != 12
+    assert run.inside.ids[node] == "n12"
+    shown = view(run, node, 0)
+    expected = {key.id: key.weight for key in run.inside.explain("n12", top=50).keys}
+    found = {shown["nodes"][a["node"]]["id"]: a["weight"] for a in shown["attended"]}
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_only_classes_are_explored(tmp_path):
+    data = block_graph()
+    data.y = data.y.float() + 0.5
+    torch.save(data, tmp_path / "numbers.pt")
+    settings = QUICK | {"epochs": 2}
+    NodeRegressor(**settings).fit(data, out=tmp_path / "run", graph=str(tmp_path / "numbers.pt"))
+    with pytest.raises(InputError, match="regression"):
+        Session(tmp_path / "run")
+
+
+def test_a_threshold_decides_the_prediction(tmp_path):
+    data = block_graph(classes=2)
+    torch.save(data, tmp_path / "two.pt")
+    run = Session(train(tmp_path, graph=tmp_path / "two.pt"))
+    run.inside.task.threshold = 0.99
+    for node in range(0, 90, 9):
+        found = view(run, node, 0)["predicted"]
+        expected = int(run.inside.task.predict(run.inside.logits[[node]])[0])
+        assert found["prediction"] == expected

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from dgt.errors import InputError
 from dgt.explore.facts import brief
@@ -30,9 +31,16 @@ def follow(session: Session, node: int, epoch: int | None = None) -> Trace:
     return trace(model, Inputs(session.inside.inputs), node)
 
 
-def class_shares(session: Session, found: Trace) -> list[float]:
-    """Returns the probability of each class."""
-    return session.inside.task.scores(found.logits[None].cpu())[0].tolist()
+def predicted(session: Session, logits: Tensor) -> dict[str, Any]:
+    """Returns the probability of each class, and the predicted class, for the logits of a node.
+
+    With a threshold, the predicted class need not be the most likely one.
+    """
+    task = session.inside.task
+    return {
+        "probabilities": task.scores(logits[None])[0].tolist(),
+        "prediction": int(task.predict(logits[None])[0]),
+    }
 
 
 def ribbons(look: Look) -> list[dict[str, Any]]:
@@ -110,7 +118,7 @@ def as_view(session: Session, node: int, block: int, found: Trace | None) -> dic
         "attended": [{"node": n, "weight": w} for n, w in top],
         "attended_total": len(weights),
         "same_label": same if label >= 0 and found is not None else None,
-        "probabilities": None if found is None else class_shares(session, found),
+        "predicted": None if found is None else predicted(session, found.logits),
         "nodes": with_hops(session, node, mentioned),
     }
 

@@ -6,7 +6,7 @@ import torch
 
 from dgt.config import ENCODINGS
 from dgt.errors import InputError
-from dgt.explore.attention import as_view, class_shares
+from dgt.explore.attention import as_view, predicted
 from dgt.explore.changed import FEW_NODES, ChangedInputs, changed_graph
 from dgt.explore.edits import Edits
 from dgt.explore.session import Session
@@ -18,7 +18,7 @@ from dgt.prepare import ONE_GRAPH, prepare
 def what_if(
     session: Session, node: int, edits: Edits, block: int, epoch: int | None = None
 ) -> dict[str, Any]:
-    """Returns the class probabilities of a node before and after the changes.
+    """Returns the class probabilities and the prediction of a node before and after the changes.
 
     Returns:
         ``before``, ``after``, ``held``, which says what was not computed again, and ``view``, the
@@ -31,8 +31,8 @@ def what_if(
     inputs = ChangedInputs(session, edits)
     after = trace(model, inputs, node, edits.keys)
     return {
-        "before": class_shares(session, before),
-        "after": class_shares(session, after),
+        "before": predicted(session, before.logits),
+        "after": predicted(session, after.logits),
         "held": inputs.held,
         "view": as_view(session, node, block, after),
     }
@@ -58,8 +58,8 @@ def _whole(session: Session, node: int, edits: Edits) -> dict[str, Any]:
     with torch.no_grad():
         logits = inside.model(**inputs)[node]
     return {
-        "before": session.probabilities[node].tolist(),
-        "after": inside.task.scores(logits[None])[0].tolist(),
+        "before": predicted(session, inside.logits[node]),
+        "after": predicted(session, logits),
         "held": held,
         "view": None,
     }

@@ -54,7 +54,7 @@ export function drawCompared(runs, about, view, compared, hooks) {
   rows = [["node", "weight", "weight of the other"], ...both];
   const overlap = both.reduce((sum, [, a, b]) => sum + Math.min(a, b), 0);
   const side = (runShown, facts, shares) => el("div", {},
-    el("h3", {}, "Node ", name(facts.id, 24), ` in ${runShown.name}`), factChips(runShown, facts, shares), probabilityBars(runShown, shares));
+    el("h3", {}, "Node ", name(facts.id, 24), ` in ${runShown.name}`), factChips(runShown, facts), probabilityBars(runShown, shares));
   replace(byId("compare-view"),
     el("div", { class: "pair" }, side(run, about, about.probabilities), side(other, theirs, theirs.probabilities)),
     theirs.view.ribbons.length > 0 && el("h3", {}, "Sequences of node ", name(theirs.id, 24), ` in ${other.name}`),

@@ -30,8 +30,7 @@ export function probabilityBars(run, before, after = null) {
     el("tbody", {}, rows, more > 0 && el("tr", {}, el("td", { colspan: 3, class: "muted" }, `and ${more} more classes`))));
 }
 
-export function factChips(run, about, shares) {
-  const top = shares.indexOf(Math.max(...shares));
+export function factChips(run, about, top = about.prediction) {
   const isWrong = about.label >= 0 && about.label !== top;
   const isRight = about.label >= 0 && about.label === top;
   return el("dl", { class: "chips" },

@@ -24,7 +24,7 @@ let playing = 0;
 
 const run = () => runs[state.run];
 const view = () => result?.view ?? about?.view;
-const shares = () => (state.epoch === null ? about.probabilities : about.view.probabilities ?? about.probabilities);
+const predicted = () => (state.epoch === null ? about : about.view.predicted ?? about);
 
 // Loads something again if what it depends on has changed, and drops answers that are too late.
 async function load(what, key, ask, use) {
@@ -119,7 +119,8 @@ function drawNode() {
   const r = run();
   replace(byId("node-title"), "Node ", name(about.id, 60));
   const changed = new Map(state.edits.filter((e) => e.kind === "feature" && e.node === state.node).map((e) => [e.column, e.value]));
-  replace(byId("facts"), factChips(r, about, shares()), probabilityBars(r, result?.before ?? shares(), result?.after ?? null),
+  replace(byId("facts"), factChips(r, about, predicted().prediction),
+    probabilityBars(r, (result?.before ?? predicted()).probabilities, result?.after.probabilities ?? null),
     columnTable(about, (column, shown, value) => whatIf.add({ kind: "feature", node: state.node, column, value, shown }), changed));
   whatIf.drawEdits(r);
   whatIf.drawResult(r, result);

@@ -109,11 +109,11 @@ export function drawResult(run, result) {
     replace(byId("what-if-result"), el("p", { class: "muted" }, "Without changes. Try one: the new prediction is computed at once."));
     return;
   }
-  const best = (shares) => shares.indexOf(Math.max(...shares));
-  const [from, to] = [best(result.before), best(result.after)];
+  const [from, to] = [result.before.prediction, result.after.prediction];
+  const share = (which) => percent(result[which].probabilities[to]);
   const sentence = from === to
-    ? ["The prediction stays ", name(run.classes[to], 30), `: ${percent(result.before[to])} → ${percent(result.after[to])}.`]
-    : ["The prediction changes from ", name(run.classes[from], 30), " to ", name(run.classes[to], 30), ` (${percent(result.after[to])}).`];
+    ? ["The prediction stays ", name(run.classes[to], 30), `: ${share("before")} → ${share("after")}.`]
+    : ["The prediction changes from ", name(run.classes[from], 30), " to ", name(run.classes[to], 30), ` (${share("after")}).`];
   replace(byId("what-if-result"),
     el("p", { class: from === to ? "answer" : "answer changed" }, sentence),
     result.held.map((line) => el("p", { class: "muted" }, line)));
