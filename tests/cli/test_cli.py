@@ -416,7 +416,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(graph: Path, run: Path, tmp_pa
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder nobody can write to")
 def test_a_folder_that_cannot_be_made(graph: Path, capsys):
-    refused(capsys, ["train", graph, "--out", "/proc/run"], "/proc/run", "cannot create")
+    refused(capsys, ["train", graph, "--out", "/proc/run"], "/proc/run", "cannot write here")
 
 
 def test_overwrite_replaces_a_run_and_nothing_else(graph: Path, tmp_path: Path, capsys):

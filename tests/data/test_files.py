@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
@@ -247,18 +248,13 @@ def test_a_flipped_bit_in_a_pt_is_found(tmp_path: Path) -> None:
         files.read(path)
 
 
-def sure(ids: list[int], names: list[str]) -> files.Predictions:
-    """Returns one prediction for each class."""
-    count = len(names)
-    return files.Predictions(ids, names, np.arange(count), np.eye(count), [None] * count)
-
-
 @pytest.mark.parametrize("ids", [[3, 1, 2], ["a,b", '"', "007"], ["x", 7, "y"]])
 def test_predictions(tmp_path: Path, ids: list[str | int]) -> None:
     names, chances = ["cat", "a,b", 'q"\n'], [0.5, 0.75, 1.0]
     probabilities = np.diag(chances).astype(np.float32) + 0.125 * (1 - np.eye(3, dtype=np.float32))
     parts = ["train", None, "test"]
-    found = files.Predictions(ids, names, np.arange(3), probabilities, parts)
+    best = np.array(chances, dtype=np.float32)
+    found = files.Predictions(ids, pa.array(names), parts, best, names, probabilities)
     files.write_predictions(tmp_path / "p.csv", found)
     files.write_predictions(tmp_path / "p.parquet", found)
     with open(tmp_path / "p.csv", encoding="utf-8", newline="") as file:
@@ -284,7 +280,8 @@ def test_predictions(tmp_path: Path, ids: list[str | int]) -> None:
 
 
 def test_predictions_to_another_kind_of_file(tmp_path: Path) -> None:
+    found = files.Predictions([1], pa.array(["a"]), [None])
     for name in ("p.txt", "p", "p.csv.gz"):
         with pytest.raises(InputError, match=r"expected a .csv or .parquet file"):
-            files.write_predictions(tmp_path / name, sure([1], ["a"]))
+            files.write_predictions(tmp_path / name, found)
     assert os.listdir(tmp_path) == []

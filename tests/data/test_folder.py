@@ -148,7 +148,7 @@ def test_ids_of_twenty_digits(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text(f"source,target\n{ids[0]},{ids[1]}\n")
     data = files.read(tmp_path)
     assert data.node_ids == ids
-    found = files.Predictions(ids, ["a", "b"], np.arange(2), np.eye(2), [None, None])
+    found = files.Predictions(ids, pa.array(["a", "b"]), [None, None])
     files.write_predictions(tmp_path / "p.csv", found)
     lines = (tmp_path / "p.csv").read_text().splitlines()[1:]
     assert [line.split(",")[0].strip('"') for line in lines] == [str(i) for i in ids]
