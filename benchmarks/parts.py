@@ -21,7 +21,7 @@ from dgt.config import DEFAULT_CRITERIA as CRITERIA
 from dgt.config import Config, read_preset
 from dgt.data import load
 from dgt.data.splits import choose
-from dgt.evaluate import accuracy
+from dgt.evaluate.classification import accuracy
 from dgt.nn import DGT, build
 from dgt.ops.deformable_attention.reference import sample
 from dgt.prepare import prepare

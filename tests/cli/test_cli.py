@@ -426,8 +426,8 @@ def test_overwrite_replaces_a_run_and_nothing_else(graph: Path, tmp_path: Path, 
     (out / "notes.txt").write_text("mine")
     (out / "run-01" / "notes.txt").write_text("mine too")
     before = contents(out)
-    (graph / "bad.toml").write_text("[model]\nheads = 0\n")
-    refused(capsys, [*tokens, "--overwrite", "--config", graph / "bad.toml"], "heads")
+    (tmp_path / "bad.toml").write_text("[model]\nheads = 0\n")
+    refused(capsys, [*tokens, "--overwrite", "--config", tmp_path / "bad.toml"], "heads")
     refused(capsys, ["train", "coora", "--out", out, "--overwrite"], "coora")
     assert contents(out) == before
     assert main([*tokens, *flags(epochs=3), "--overwrite"]) == 0

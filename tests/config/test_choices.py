@@ -204,7 +204,7 @@ def test_an_encodings_record_says_where_it_carries_over() -> None:
         (np.ones((90,)), r"encoding wrong: returned shape \(90,\), expected \(90, columns\)"),
         (np.ones((89, 2)), r"returned shape \(89, 2\)"),
         (np.ones((90, 0)), r"returned shape \(90, 0\)"),
-        (np.full((90, 1), "a"), "expected numbers"),
+        (np.full((90, 1), "a"), "expected a tensor of numbers"),
         (torch.ones(90, 3) / 0, "row 0, column 0 is inf, expected a finite number"),
     ],
 )

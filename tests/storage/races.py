@@ -146,7 +146,7 @@ def searches(folder: Path) -> Callable[[Callable[[], None]], str]:
     from dgt.tune.folder import claim, identity
 
     def act(wait: Callable[[], None]) -> str:
-        search = identity("cora", Config(), {}, None, 1)
+        search = identity("cora", Config().replace(metric="accuracy"), {}, None, 1)
         with quiet(), claim(folder, search) as study:
             wait()
             study.ask()

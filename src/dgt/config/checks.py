@@ -72,7 +72,8 @@ def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
         if not isinstance(value, list | tuple):
             raise InputError(f"{place}: expected a list of names, got {value!r}")
         if not value:
-            raise InputError(f"{place}: got {value!r}, expected at least one {choices.kind}")
+            kind = "name" if choices is None else choices.kind
+            raise InputError(f"{place}: got {value!r}, expected at least one {kind}")
         for each in value:
             if choices is not None:
                 choices.check(each, place)

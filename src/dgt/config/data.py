@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from dgt.config.checks import require, within
+from dgt.config.checks import check_types, require, within
 from dgt.errors import InputError
 
 COLUMN_KINDS = (
@@ -54,9 +54,9 @@ class DataConfig:
     """Number of columns that the words of a column of text are hashed into."""
 
     def __post_init__(self) -> None:
-        for name in ("columns", "ignore"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
+        check_types(self)
+        for name in ("id", "label", "split_column", "source", "target", "weight"):
+            require(name, getattr(self, name), getattr(self, name) != "", "the name of a column")
         within(self, {"text_columns": (1, 2**20)})
         self.kinds()
 

@@ -109,7 +109,7 @@ def _require_type(value: Any, hint: Any, place: str) -> None:
     if origin is list and isinstance(value, list):
         for number, each in enumerate(value):
             _require_type(each, kinds[0], f"{place}: {number}")
-    elif origin is tuple and isinstance(value, list) and len(value) == len(kinds):
+    elif origin is tuple and isinstance(value, list | tuple) and len(value) == len(kinds):
         for number, (each, kind) in enumerate(zip(value, kinds, strict=True)):
             _require_type(each, kind, f"{place}: {number}")
     elif origin is dict and isinstance(value, dict):

@@ -109,7 +109,7 @@ def train_once(graph: str, config: Config, settings: dict[str, Any]) -> Outcome:
     data = _graph(graph, config.train.splits, config.data)
     with without_class_warnings():
         classifier = estimator_for(config.replace(**settings)).fit(data, graph=graph)
-    return classifier.metrics_["val"][config.train.metric], time.monotonic() - started
+    return classifier.metrics_["val"][classifier.metrics_["metric"]], time.monotonic() - started
 
 
 @dataclass
