@@ -78,6 +78,8 @@ async function update() {
       load("around", JSON.stringify({ ...here, hops }), () => get("around", { ...here, hops }), (answer) => { around = { ...answer, run: r }; }),
     );
   }
+  // Failures are shown by load, and may come before the job is awaited below.
+  for (const job of jobs) job.catch(() => {});
   // The node is drawn as soon as it is there, before its neighborhood.
   await Promise.allSettled(jobs.slice(2, -1)).then(drawNode);
   await Promise.allSettled(jobs.slice(-1)).then(drawAround);
