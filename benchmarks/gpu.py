@@ -55,7 +55,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--json", action="store_true", help="print JSON only")
     given = parser.parse_args(arguments)
+    if not 0 < given.scale <= 1:
+        parser.error(f"--scale: got {given.scale:g}, expected above 0 and at most 1")
     device = resolve(given.device)
+    if device.type == "cpu" and given.device == "auto":
+        parser.error(
+            "torch finds no GPU; try it with --device cpu --scale 0.01"
+        )
     results: dict[str, Any] = {
         "device": name_of(device),
         "torch": torch.__version__,

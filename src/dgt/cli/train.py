@@ -48,7 +48,8 @@ def train(
         config: TOML file with settings. Flags take precedence.
         preset: Use the tuned settings that dgt ships for this benchmark and --model. Flags and
             --config take precedence.
-        resume: Continue the run in --out with the settings it was started with.
+        resume: Continue the run in --out with the settings it was started with. If there is none
+            yet, a new run is started.
         overwrite: Replace the run in --out.
         report: Also write a report as report.html in --out, see dgt report --help.
     """
