@@ -59,9 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(f"--scale: got {given.scale:g}, expected above 0 and at most 1")
     device = resolve(given.device)
     if device.type == "cpu" and given.device == "auto":
-        parser.error(
-            "torch finds no GPU; try it with --device cpu --scale 0.01"
-        )
+        parser.error("torch finds no GPU; try it with --device cpu --scale 0.01")
     results: dict[str, Any] = {
         "device": name_of(device),
         "torch": torch.__version__,
