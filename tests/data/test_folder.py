@@ -51,6 +51,7 @@ def test_reads_a_folder(folder: Callable[..., Path]) -> None:
     assert data.test_mask.tolist() == [False, False, False, True]
     assert data.name == str(path)
     expected = {"nodes": 4, "edges": 2, "features": 2, "classes": 2, "homophily": 0, "labelled": 3}
+    expected["directed"] = False
     assert files.info(data) == expected
 
 

@@ -155,6 +155,7 @@ def test_info_counts_labeled_edges_only() -> None:
     assert files.info(data) == {
         "nodes": 4,
         "edges": 4,
+        "directed": False,
         "features": 2,
         "classes": 2,
         "homophily": pytest.approx(1 / 3),

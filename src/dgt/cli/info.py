@@ -55,6 +55,8 @@ def info(
 
 
 def _text(value: int | float | None) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if value is None:
         return "unknown"
     return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"

@@ -48,8 +48,9 @@ def prepare(
     from dgt.training.problem import Problem
 
     data = load(graph, chosen.train.splits, chosen.data)
+    directed = chosen.data.directed
     # The features of a table depend on the training nodes.
-    data = Problem.of(data, chosen).data if from_table(data) else normalize(data)
+    data = Problem.of(data, chosen).data if from_table(data) else normalize(data, directed=directed)
     result = precompute(data, chosen, out, which, progress=not quiet)
     if json_:
         print_json(result)

@@ -38,6 +38,9 @@ class DataConfig:
     """Column of an edge table with the second node. Unset: target, dst, to or similar."""
     weight: str | None = None
     """Column of an edge table with a positive weight. Unset: weight, if there is such a column."""
+    directed: bool | None = None
+    """Whether edges lead from source to target, which criteria such as bfs-out and encodings such
+    as katz-out need. Unset: where the graph says so, as some benchmarks do."""
     unknown_nodes: Literal["error", "drop", "add"] = "error"
     """What to do with edges to nodes that the node table lacks. drop: leave the edges out. add: add
     the nodes, with missing cells and without a label."""

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from dgt.config import DataConfig
 from dgt.data import files
 from dgt.data.benchmarks import BENCHMARKS, NAMES, read_benchmark
+from dgt.data.direction import is_directed
 from dgt.data.synthetic import PREFIX, parse, synthetic
 from dgt.errors import InputError, nearest
 
@@ -53,6 +54,8 @@ def load(graph: str, splits: str = "auto", settings: DataConfig | None = None) -
     data.name = graph
     if graph in NAMES:
         data.metric = BENCHMARKS[graph].metric
+    if settings is not None and settings.directed and not is_directed(data):
+        raise InputError(f"{graph}: --directed: the direction of its edges is not known")
     return data
 
 

@@ -21,6 +21,7 @@ from torch_geometric.datasets import Actor, Planetoid, WikipediaNetwork
 
 from dgt.data import files, raw_files
 from dgt.data import large_benchmarks as large
+from dgt.data.direction import is_directed
 from dgt.errors import InputError
 from dgt.storage.files import cache_folder
 
@@ -48,9 +49,14 @@ class Benchmark:
     """The metric that it is compared by."""
     url: Callable[[str], str] | None = None
     """Returns the address of a raw file, for benchmarks in ``checksums.txt``."""
+    directed: bool = False
+    """Whether its edges are directed."""
+    direction: str | None = None
+    """Raw file with the direction of the edges, if it is a file of its own. Without it, the graph
+    is read as undirected."""
 
     def checked_files(self) -> list[str]:
-        """Returns the names of the raw files in ``checksums.txt``."""
+        """Returns the names of the raw files in ``checksums.txt``, without :attr:`direction`."""
         paths = map(Path, raw_files.checksums())
         inside = (path for path in paths if str(path.parent) == self.folder)
         return [path.name for path in inside if path.match(self.files)]
@@ -82,12 +88,20 @@ def _wikipedia(name: str, *figures: int) -> Benchmark:
         return WikipediaNetwork(str(root / "wikipedia"), name, geom_gcn_preprocess=True)[0]
 
     url = _geom_gcn(WikipediaNetwork.processed_url, name)
-    return Benchmark(read, f"wikipedia/{name}/geom_gcn/raw", figures, url=url)
+    return Benchmark(read, f"wikipedia/{name}/geom_gcn/raw", figures, url=url, directed=True)
 
 
-def _platonov(name: str, *figures: int, metric: str = "accuracy") -> Benchmark:
+def _platonov(
+    name: str, *figures: int, metric: str = "accuracy", directed: bool = False
+) -> Benchmark:
+    direction = f"{name}_directed.npz" if directed else None
+
     def read(root: Path) -> Data:
-        return files.read_npz(root / "platonov" / f"{name}.npz")
+        data = files.read_npz(root / "platonov" / f"{name}.npz")
+        if direction is not None and (root / "platonov" / direction).is_file():
+            own = files.read_npz(root / "platonov" / direction, directed=True)
+            data.directed_edge_index = own.directed_edge_index
+        return data
 
     return Benchmark(
         read,
@@ -96,6 +110,8 @@ def _platonov(name: str, *figures: int, metric: str = "accuracy") -> Benchmark:
         f"{name}.npz",
         url=lambda file: f"{_PLATONOV}/{file}",
         metric=metric,
+        directed=directed,
+        direction=direction,
     )
 
 
@@ -109,14 +125,16 @@ BENCHMARKS = {
     "chameleon": _wikipedia("chameleon", 2277, 31371, 2325, 5),
     "squirrel": _wikipedia("squirrel", 5201, 198353, 2089, 5),
     "actor": Benchmark(
-        _actor, "actor/raw", (7600, 26659, 932, 5), url=_geom_gcn(Actor.url, "film")
+        _actor, "actor/raw", (7600, 26659, 932, 5), url=_geom_gcn(Actor.url, "film"), directed=True
     ),
-    "chameleon-filtered": _platonov("chameleon_filtered", 890, 8854, 2325, 5),
-    "squirrel-filtered": _platonov("squirrel_filtered", 2223, 46998, 2089, 5),
+    "chameleon-filtered": _platonov("chameleon_filtered", 890, 8854, 2325, 5, directed=True),
+    "squirrel-filtered": _platonov("squirrel_filtered", 2223, 46998, 2089, 5, directed=True),
     "minesweeper": _platonov("minesweeper", 10_000, 39_402, 7, 2, metric="auroc"),
     "tolokers": _platonov("tolokers", 11_758, 519_000, 10, 2, metric="auroc"),
     # The paper counts 1,166,243 directed citations, some of which go both ways.
-    "ogbn-arxiv": Benchmark(large.read_arxiv, large.ARXIV, (169_343, 1_157_799, 128, 40), splits=1),
+    "ogbn-arxiv": Benchmark(
+        large.read_arxiv, large.ARXIV, (169_343, 1_157_799, 128, 40), splits=1, directed=True
+    ),
     "twitch-gamers": Benchmark(
         large.read_twitch, large.TWITCH, (168_114, 6_797_557, None, 2), splits=5
     ),
@@ -128,15 +146,24 @@ LARGE = ("twitch-gamers", "ogbn-arxiv", "reddit")
 
 def read_benchmark(name: str) -> Data:
     """Reads a benchmark with its published splits."""
-    cached = _cached(name)
+    cached, kept = _cached(name), None
     if cached.is_file():
         try:
-            data = files.read_npz(cached)
-            _check(data, name, str(cached))
-            return data
+            kept = files.read_npz(cached)
+            _check(kept, name, str(cached))
+            if is_directed(kept) or not BENCHMARKS[name].directed:
+                return kept
         except InputError as error:
             log.warning("%s; rebuilding it", error)
-    data = _build(name)
+            kept = None
+    try:
+        data = _build(name)
+    except InputError as error:
+        if kept is None:
+            raise
+        # An older version has cached it without the direction of its edges.
+        log.warning("%s; without them, the direction of the edges is not known", error)
+        return kept
     try:
         files.write_npz(cached, data)
     except InputError as error:
@@ -168,7 +195,7 @@ def _build(name: str) -> Data:
     """
     benchmark = BENCHMARKS[name]
     folder = benchmark.folder
-    found = _found(benchmark)
+    found, missing = _found(benchmark), None
     with tempfile.TemporaryDirectory(prefix="dgt-") as temporary:
         root = Path(temporary)
         try:
@@ -176,6 +203,7 @@ def _build(name: str) -> Data:
                 if benchmark.url is not None:
                     names = benchmark.checked_files()
                     raw_files.obtain(names, found, root / folder, folder, benchmark.url)
+                    missing = _obtain_direction(benchmark, found, root)
                 elif found:
                     for file in _raw_files(found, benchmark):
                         _link(file, root / folder / file.relative_to(found))
@@ -191,9 +219,24 @@ def _build(name: str) -> Data:
                 f"network connection, copy {wanted} to {cache_folder() / folder}, or set DGT_DATA "
                 f"to a folder that contains them in {folder}"
             ) from error
-        data = files.normalize(data, name)
+        data = files.normalize(data, name, directed=benchmark.directed and missing is None)
+    if missing is not None:
+        log.warning("%s; the direction of the edges of %s is not known", missing, name)
     _check(data, name, str(found) if found else "download")
     return data
+
+
+def _obtain_direction(benchmark: Benchmark, found: Path | None, root: Path) -> str | None:
+    """Copies or downloads the file with the direction of the edges. Returns why it is missing."""
+    file, folder = benchmark.direction, benchmark.folder
+    if file is None or benchmark.url is None:
+        return None
+    try:
+        raw_files.obtain([file], found, root / folder, folder, benchmark.url)
+    except OSError as error:
+        (root / folder / file).unlink(missing_ok=True)
+        return f"{file}: could not be downloaded ({type(error).__name__}: {error})"
+    return None
 
 
 def _raw_files(folder: Path, benchmark: Benchmark) -> list[Path]:

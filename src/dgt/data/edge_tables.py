@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt.data.direction import DIRECTED, DIRECTED_WEIGHTS, is_directed
 from dgt.errors import InputError, nearest
 
 NAMES, WEIGHTS = "edge_names", "edge_weights"
@@ -44,11 +45,17 @@ def of_table(data: Data, name: str) -> Data:
     part = copy.copy(data)
     part.edge_index = data.edge_index[:, chosen]
     part[WEIGHTS], part[NAMES] = column[chosen][:, None], [name]
+    if is_directed(data):
+        column = data[DIRECTED_WEIGHTS][:, names.index(name)]
+        part[DIRECTED], part[DIRECTED_WEIGHTS] = (
+            data[DIRECTED][:, column > 0],
+            column[column > 0][:, None],
+        )
     return part
 
 
-def undirected_sums(
-    edges: np.ndarray, weights: np.ndarray | None, num_nodes: int
+def joined_rows(
+    edges: np.ndarray, weights: np.ndarray | None, num_nodes: int, directed: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Joins the rows of an edge table that connect the same two nodes.
 
@@ -56,12 +63,13 @@ def undirected_sums(
         edges: Source and target of each row. Shape: ``(2, E)``.
         weights: Weight of each row, or None. Shape: ``(E,)``.
         num_nodes: Number of nodes.
+        directed: Keep the two directions of an edge apart.
 
     Returns:
-        Edges from the lower to the higher node, sorted, without self-loops; and the sums of their
-        weights, or ones. The order of the rows does not matter.
+        Edges, from the lower to the higher node unless they are directed, sorted, without
+        self-loops; and the sums of their weights, or ones. The order of the rows does not matter.
     """
-    low, high = edges.min(axis=0), edges.max(axis=0)
+    low, high = edges if directed else (edges.min(axis=0), edges.max(axis=0))
     pairs = low * num_nodes + high
     if weights is None:
         pairs = np.unique(pairs[low != high])

@@ -19,24 +19,26 @@ TaskKind = Literal["classification", "multilabel", "regression"]
 SEPARATOR = ";"  # between the labels of a node in a table
 
 
-def normalize_for(data: Data, task: TaskKind) -> Data:
+def normalize_for(data: Data, task: TaskKind, directed: bool | None = None) -> Data:
     """Checks a graph and normalizes it, with labels in the form of a task.
 
     Args:
         data: The graph. Labels that were read from a table are classes with the cells as names.
         task: The task.
+        directed: Whether the edges are directed (default: see
+            :func:`~dgt.data.files.normalization.normalize`).
 
     Returns:
         A new graph, with ``y`` as in :func:`~dgt.data.labels.is_labeled` and the names of the
         classes or labels in ``class_names``.
     """
     if task == "classification" or not isinstance(data, Data):
-        return normalize(data)
+        return normalize(data, directed=directed)
     place = getattr(data, "name", None) or "graph"
     y, names = data.get("y"), data.get("class_names")
     rest = copy.copy(data)
     rest.y = rest.class_names = None
-    out = normalize(rest)
+    out = normalize(rest, directed=directed)
     if y is None:
         y = torch.full((out.num_nodes,), -1)
         names = []

@@ -246,7 +246,7 @@ class NodeModel:
         """Returns a checked graph (default: that of :meth:`fit`) and the inputs of the model."""
         self._require_fitted()
         if data is not None:
-            data = with_features(data, self.facts_)
+            data = with_features(data, self.facts_, self.config.data.directed)
             self.facts_.require_graph(data, carries_over(self.config))
             require_memory(self.config, data.num_nodes)
             inputs = prepare(data, self.config, self.facts_.find_anchors(data))

@@ -55,7 +55,9 @@ class Problem:
         distributed.require_possible(config)
         named = isinstance(data, Data) and data.get("class_names") is not None
         tabular = isinstance(data, Data) and from_table(data)
-        data = normalize_for(sorted_by_id(data) if tabular else data, config.train.task)
+        given, directed = sorted_by_id(data) if tabular else data, config.data.directed
+        data = normalize_for(given, config.train.task, directed)
+        del given
         require_label(data)
         config = with_edge_tables(config, data)
         masks = data.get("train_mask")
@@ -151,6 +153,7 @@ class Problem:
             steps = Ranks(inputs, self.config.train.chunk_size, device)
             # From now on, a process only needs its own rows.
             data.num_nodes, data.x, data.edge_index = data.num_nodes, None, None
+            data.directed_edge_index = data.directed_edge_weights = None
         del inputs, encoding
         trim(from_now_on=isinstance(steps, Chunked | Ranks))
         return steps

@@ -39,7 +39,7 @@ def read(path: Path | str, settings: DataConfig | None = None) -> Data:
 
     Args:
         path: The folder or file.
-        settings: How to read a folder of tables.
+        settings: How to read a folder of tables, and whether edges are directed.
     """
     path = Path(path)
     if path.is_dir():
@@ -51,4 +51,4 @@ def read(path: Path | str, settings: DataConfig | None = None) -> Data:
         raise InputError(
             f"{path}: expected a folder with nodes and edges, an .npz file or a .pt file"
         )
-    return readers[path.suffix](path)
+    return readers[path.suffix](path, None if settings is None else settings.directed)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt.data.direction import DIRECTED
 from dgt.data.files.normalization import node_count, normalize
 from dgt.data.splits import PARTS
 from dgt.data.tensors import plain
@@ -26,11 +27,12 @@ NAMES = {
     "node_ids": ("node_ids",),
     "class_names": ("class_names",),
     "feature_names": ("feature_names",),
+    "directed": ("directed",),
 }
 CSR = ("x_indptr", "x_indices", "x_shape", "x_data")
 
 
-def from_arrays(arrays: Mapping[str, Any], place: str) -> Data:
+def from_arrays(arrays: Mapping[str, Any], place: str, directed: bool | None = None) -> Data:
     """Builds a graph from NumPy arrays or tensors.
 
     Args:
@@ -42,11 +44,13 @@ def from_arrays(arrays: Mapping[str, Any], place: str) -> Data:
               unlabeled) or strings (empty for unlabeled);
             * ``train_mask``, ``val_mask``, ``test_mask``, shape ``(N,)``, or ``(N, S)`` for S
               splits; or ``train_masks``, ``val_masks``, ``test_masks``, shape ``(S, N)``;
-            * ``node_ids``, ``class_names``, ``feature_names``, ``num_nodes``.
+            * ``node_ids``, ``class_names``, ``feature_names``, ``num_nodes``;
+            * ``directed``: whether edges lead from their first to their second node.
         place: Name of the source in error messages.
+        directed: Whether the edges are directed (default: the array ``directed``, or else not).
     """
     known = {name: key for key, names in NAMES.items() for name in names}
-    data = Data(name=place)
+    data, stated = Data(name=place), False
     for name, value in arrays.items():
         if name in CSR:
             continue
@@ -58,6 +62,8 @@ def from_arrays(arrays: Mapping[str, Any], place: str) -> Data:
             raise InputError(f"{place}: {twins} are the same array, expected only one of them")
         if key == "num_nodes":
             data.num_nodes = node_count(value, place)
+        elif key == "directed":
+            stated = _truth(value, f"{place}: {name}")
         elif key in ("node_ids", "class_names", "feature_names"):
             data[key] = value
         elif key == "y" and getattr(getattr(value, "dtype", None), "kind", None) == "U":
@@ -70,7 +76,17 @@ def from_arrays(arrays: Mapping[str, Any], place: str) -> Data:
         if "x" in data:
             raise InputError(f"{place}: features are both dense and sparse, expected one of them")
         data.x = _csr(arrays, place)
-    return normalize(data, place)
+    directed = stated if directed is None else directed
+    if directed and data.get("edge_index") is not None:
+        data[DIRECTED] = data.edge_index
+    return normalize(data, place, directed)
+
+
+def _truth(value: Any, place: str) -> bool:
+    flag = plain(value, place)
+    if flag.numel() != 1 or float(flag) not in (0, 1):
+        raise InputError(f"{place}: expected true or false, or 1 or 0")
+    return bool(flag)
 
 
 def _transposed(tensor: Tensor, name: str, place: str) -> Tensor:

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import DataConfig
-from dgt.data.edge_tables import undirected_sums
+from dgt.data.direction import DIRECTED, DIRECTED_WEIGHTS
+from dgt.data.edge_tables import joined_rows
 from dgt.data.files import columns
 from dgt.data.files.frame import Frame, read_frame
 from dgt.data.files.names import Wanted
@@ -62,7 +64,14 @@ def all_ids(tables: Iterable[EdgeTable]) -> pa.Array:
     return distinct.take(pc.sort_indices(distinct))
 
 
-def connect(data: Data, tables: list[EdgeTable], known: pa.Array, nodes: str, unknown: str) -> None:
+def connect(
+    data: Data,
+    tables: list[EdgeTable],
+    known: pa.Array,
+    nodes: str,
+    unknown: str,
+    directed: bool | None = None,
+) -> None:
     """Sets the edges of a graph and, if there are any, their weights and edge tables.
 
     Args:
@@ -71,23 +80,36 @@ def connect(data: Data, tables: list[EdgeTable], known: pa.Array, nodes: str, un
         known: The ids of its nodes.
         nodes: Name of the node table for error messages.
         unknown: ``"drop"`` to leave out edges to other nodes, otherwise an error.
+        directed: Whether edges lead from source to target.
     """
     made = [_edges(table, known, nodes, unknown) for table in tables]
     if not any(edges.size for edges, _ in made):
         place = tables[0].frame.name if len(tables) == 1 else data.name
         raise InputError(f"{place}: empty graph: no rows, expected one row per edge")
     data.edge_index = torch.from_numpy(np.concatenate([edges for edges, _ in made], axis=1))
+    if directed:
+        data[DIRECTED] = data.edge_index
     if len(tables) == 1 and made[0][1] is None:
         return
-    joined = [undirected_sums(edges, weights, len(known)) for edges, weights in made]
-    data.edge_index = torch.from_numpy(np.concatenate([edges for edges, _ in joined], axis=1))
-    weights = np.zeros((data.edge_index.size(1), len(tables)))
-    start = 0
-    for table, (edges, sums) in enumerate(joined):
-        weights[start : start + edges.shape[1], table] = sums
-        start += edges.shape[1]
-    data.edge_weights = torch.from_numpy(weights)
+    data.edge_index, data.edge_weights = _joined(made, len(known), False)
+    if directed:
+        data[DIRECTED], data[DIRECTED_WEIGHTS] = _joined(made, len(known), True)
     data.edge_names = [table.name for table in tables]
+
+
+def _joined(
+    tables: list[tuple[np.ndarray, np.ndarray | None]], num_nodes: int, directed: bool
+) -> tuple[Tensor, Tensor]:
+    """Returns the edges of all tables, and their weights in each table. An edge that is in several
+    tables is listed as often."""
+    joined = [joined_rows(edges, weights, num_nodes, directed) for edges, weights in tables]
+    edges = np.concatenate([edges for edges, _ in joined], axis=1)
+    weights = np.zeros((edges.shape[1], len(tables)))
+    start = 0
+    for table, (own, sums) in enumerate(joined):
+        weights[start : start + own.shape[1], table] = sums
+        start += own.shape[1]
+    return torch.from_numpy(edges), torch.from_numpy(weights)
 
 
 def _edges(

@@ -54,7 +54,7 @@ def read_folder(path: Path | str, settings: DataConfig | None = None) -> Data:
         raise InputError(f"{path}: {also}no edges.csv or edges.parquet in this folder")
     edge_files = {name or "edges": file for (stem, name), file in found.items() if stem == "edges"}
     if ("nodes", "") not in found:
-        return _without_nodes(path, read_edges(edge_files, settings))
+        return _without_nodes(path, read_edges(edge_files, settings), settings.directed)
     chosen = {"id": settings.id, "label": settings.label, "split": settings.split_column}
     wanted = Wanted(chosen, ("id",))
     nodes = read_frame(found["nodes", ""], wanted)
@@ -67,8 +67,9 @@ def read_folder(path: Path | str, settings: DataConfig | None = None) -> Data:
     tables = read_edges(edge_files, settings)
     if settings.unknown_nodes == "add":
         known = _with_new_nodes(data, known, all_ids(tables))
-    connect(data, tables, known, Path(nodes.name).name, settings.unknown_nodes)
-    return normalize(data)
+    nodes_name, unknown = Path(nodes.name).name, settings.unknown_nodes
+    connect(data, tables, known, nodes_name, unknown, settings.directed)
+    return normalize(data, directed=bool(settings.directed))
 
 
 def find_tables(folder: Path) -> dict[tuple[str, str], Path]:
@@ -121,12 +122,12 @@ def from_nodes(nodes: Frame, found: dict[str, str], settings: DataConfig | None 
     return data
 
 
-def _without_nodes(path: Path, tables: list[EdgeTable]) -> Data:
+def _without_nodes(path: Path, tables: list[EdgeTable], directed: bool | None) -> Data:
     """Builds a graph of the nodes that edges name."""
     known = all_ids(tables)
     data = Data(num_nodes=len(known), name=str(path), node_ids=columns.plain_ids(known))
-    connect(data, tables, known, "the edges", "error")
-    return normalize(data)
+    connect(data, tables, known, "the edges", "error", directed)
+    return normalize(data, directed=bool(directed))
 
 
 def _with_new_nodes(data: Data, known: pa.Array, ids: pa.Array) -> pa.Array:

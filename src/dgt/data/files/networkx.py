@@ -7,6 +7,7 @@ import pyarrow as pa
 import torch
 from torch_geometric.data import Data
 
+from dgt.data.direction import DIRECTED
 from dgt.data.files import columns
 from dgt.data.files.folder import from_nodes
 from dgt.data.files.frame import Frame
@@ -25,7 +26,8 @@ def from_networkx(
     """Converts a NetworkX graph with node attributes.
 
     Args:
-        graph: NetworkX graph; directions, weights and parallel edges are dropped.
+        graph: NetworkX graph; weights and parallel edges are dropped. The edges of a ``DiGraph``
+            are directed.
         label: Node attribute with the class; nodes without it are unlabeled.
         split: Node attribute with train, val or test.
         features: Node attributes to use as features: numbers, or a single attribute with lists of
@@ -66,7 +68,9 @@ def from_networkx(
     number = {node: row for row, node in enumerate(nodes)}
     edges = [(number[u], number[v]) for u, v in graph.edges()]
     data.edge_index = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).t()
-    return normalize(data)
+    if graph.is_directed():
+        data[DIRECTED] = data.edge_index
+    return normalize(data, directed=graph.is_directed())
 
 
 def _add(frame: Frame, column: str, values: list[Any]) -> None:

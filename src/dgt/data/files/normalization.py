@@ -10,7 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import METRICS
-from dgt.data.edge_tables import largest_of_both
+from dgt.data.direction import DIRECTED, DIRECTED_WEIGHTS, is_directed
+from dgt.data.files.edge_checks import add_direction, normalized_edges, normalized_weights
 from dgt.data.magnitude import LARGEST, magnitude
 from dgt.data.recipe.table import has_table
 from dgt.data.splits import PARTS
@@ -23,10 +24,11 @@ log = logging.getLogger("dgt")
 MOST_NODES = 2**31 - 1  # node sequences are int32
 
 
-def normalize(data: Data, place: str | None = None) -> Data:
+def normalize(data: Data, place: str | None = None, directed: bool | None = None) -> Data:
     """Checks a graph and normalizes it.
 
-    Edges become undirected, without self-loops and duplicates. Features become float32; a graph
+    Edges become undirected, without self-loops and duplicates. Directed edges are kept besides, see
+    :mod:`dgt.data.direction`. Features become float32; a graph
     without features gets one constant feature. Labels become classes 0, 1, ... with their original
     values as names, and -1 for unlabeled nodes. A table of columns is kept as it is, see
     :mod:`dgt.data.recipe`. Other tensors with a row for each node are kept,
@@ -37,6 +39,8 @@ def normalize(data: Data, place: str | None = None) -> Data:
             ``test_mask``, ``name``, ``node_ids``, ``class_names``, ``feature_names``, and
             ``metric``, the name of the metric that the graph is compared by.
         place: Name of the graph in error messages (default: ``data.name``).
+        directed: Whether the edges are directed (default: if ``directed_edge_index`` is given, or
+            if some edges are listed in both directions and others in one).
 
     Returns:
         A new graph; :obj:`data` is not modified.
@@ -54,10 +58,12 @@ def normalize(data: Data, place: str | None = None) -> Data:
         out.table = data.table
     if not has_table(data) or data.get("x") is not None:
         out.x = _features(data, num_nodes, place)
-    out.edge_index = _edges(data, num_nodes, place)
+    out.edge_index = normalized_edges(data, num_nodes, place)
     if data.get("edge_weights") is not None:
-        out.edge_weights = _edge_weights(data, out.edge_index, num_nodes, place)
+        out.edge_weights = normalized_weights(data, out.edge_index, num_nodes, place)
         out.edge_names = [str(each) for each in data.get("edge_names") or ("edges",)]
+    if directed is not False:
+        add_direction(out, data, num_nodes, place, directed)
     out.y, out.class_names = _labels(data, num_nodes, place)
     for key, mask in _masks(data, num_nodes, place).items():
         out[key] = mask
@@ -72,7 +78,7 @@ def normalize(data: Data, place: str | None = None) -> Data:
     if data.get("feature_names") is not None and "x" in out:
         out.feature_names = _names(data.feature_names, "feature_names", out.x.size(1), place)
     for key, value in data.to_dict().items():
-        if key not in out and _is_per_node(value, num_nodes):
+        if key not in (*out.keys(), DIRECTED, DIRECTED_WEIGHTS) and _is_per_node(value, num_nodes):
             out[key] = value
     if "x" not in out:
         out.num_nodes = num_nodes
@@ -84,7 +90,8 @@ def _is_per_node(value: Any, num_nodes: int) -> bool:
 
 
 def info(data: Data) -> dict[str, int | float | None]:
-    """Returns the number of nodes, undirected edges, features, classes and labeled nodes.
+    """Returns the number of nodes, undirected edges, features, classes and labeled nodes, and
+    whether the edges are known to be directed.
 
     Also returns the edge homophily: the fraction of edges between labeled nodes that connect nodes
     of the same class.
@@ -95,6 +102,7 @@ def info(data: Data) -> dict[str, int | float | None]:
     return {
         "nodes": data.num_nodes,
         "edges": data.edge_index.size(1) // 2,
+        "directed": is_directed(data),
         "features": len(data.table.features()) if data.get("x") is None else data.x.size(1),
         "classes": len(data.class_names),
         "homophily": float(same.sum() / labeled.sum()) if bool(labeled.any()) else None,
@@ -153,53 +161,6 @@ def _constant(num_nodes: int, place: str) -> Tensor:
     machine.require(4 * num_nodes, f"{place}: a graph of {num_nodes:,} nodes")
     log.warning("%s: no features; using one constant feature", place)
     return torch.ones(num_nodes, 1)
-
-
-def _edges(data: Data, num_nodes: int, place: str) -> Tensor:
-    if data.get("edge_index") is None:
-        raise InputError(f"{place}: edge_index is missing")
-    edges = plain(data.edge_index, f"{place}: edge_index")
-    if edges.dim() != 2 or edges.size(0) != 2:
-        raise InputError(f"{place}: edge_index: got shape {tuple(edges.shape)}, expected (2, E)")
-    if edges.dtype != torch.int64:
-        kind = str(edges.dtype).removeprefix("torch.")
-        raise InputError(f"{place}: edge_index: got values of type {kind}, expected integers")
-    outside = (edges < 0) | (edges >= num_nodes)
-    if bool(outside.any()):
-        end, edge = outside.nonzero()[0].tolist()
-        raise InputError(
-            f"{place}: edge_index: edge {edge}: got node {int(edges[end, edge])}, "
-            f"expected 0 to {num_nodes - 1}"
-        )
-    edges = _undirected(edges, num_nodes)
-    if edges.size(1) == 0:
-        raise InputError(f"{place}: empty graph: no edge between two different nodes")
-    return edges
-
-
-def _undirected(edges: Tensor, num_nodes: int) -> Tensor:
-    """Returns the sorted edges in both directions, without duplicates and self-loops.
-
-    The result equals that of PyG's ``to_undirected`` but needs a third of the memory, since each
-    edge is sorted as one number.
-    """
-    pairs = torch.minimum(*edges).mul_(num_nodes).add_(torch.maximum(*edges))
-    pairs = pairs[edges[0] != edges[1]].unique()
-    pairs = torch.cat([pairs, pairs % num_nodes * num_nodes + pairs // num_nodes]).sort().values
-    return torch.stack([pairs // num_nodes, pairs % num_nodes])
-
-
-def _edge_weights(data: Data, undirected: Tensor, num_nodes: int, place: str) -> Tensor:
-    weights = plain(data.edge_weights, f"{place}: edge_weights")
-    count, tables = data.edge_index.size(1), len(data.get("edge_names") or ("edges",))
-    if weights.shape != (count, tables):
-        raise InputError(
-            f"{place}: edge_weights: got shape {tuple(weights.shape)}, expected ({count}, {tables})"
-        )
-    if not bool((weights >= 0).all()) or not bool((weights <= LARGEST).all()):
-        raise InputError(f"{place}: edge_weights: expected finite numbers of at least 0")
-    edges = plain(data.edge_index, f"{place}: edge_index")
-    return largest_of_both(edges, weights, undirected, num_nodes)
 
 
 def _labels(data: Data, num_nodes: int, place: str) -> tuple[Tensor, list[str]]:

@@ -8,14 +8,20 @@ import numpy as np
 import scipy.sparse
 from torch_geometric.data import Data
 
+from dgt.data.direction import DIRECTED, is_directed
 from dgt.data.files.arrays import from_arrays
 from dgt.errors import InputError, MemoryNeeded
 from dgt.storage.files import write_atomically
 from dgt.system import machine
 
 
-def read_npz(path: Path | str) -> Data:
-    """Reads a graph; :func:`~dgt.data.files.arrays.from_arrays` lists the accepted arrays."""
+def read_npz(path: Path | str, directed: bool | None = None) -> Data:
+    """Reads a graph; :func:`~dgt.data.files.arrays.from_arrays` lists the accepted arrays.
+
+    Args:
+        path: The file.
+        directed: Whether the edges are directed (default: if the file says so).
+    """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such file")
@@ -34,13 +40,15 @@ def read_npz(path: Path | str) -> Data:
     except Exception as error:
         # Damaged files raise errors of zipfile, zlib, struct or NumPy.
         raise InputError(f"{path}: not a readable .npz file: {_line(error)}") from None
-    return from_arrays(arrays, str(path))
+    return from_arrays(arrays, str(path), directed)
 
 
 def write_npz(path: Path, data: Data) -> None:
     """Writes a compact file: each edge once, and features in CSR format if that is smaller."""
+    once = data.edge_index[:, data.edge_index[0] < data.edge_index[1]]
+    edges = data[DIRECTED] if is_directed(data) else once
     arrays: dict[str, Any] = {
-        "edges": _narrow(data.edge_index[:, data.edge_index[0] < data.edge_index[1]].t().numpy()),
+        "edges": _narrow(edges.t().numpy()),
         "y": data.y.numpy().astype(np.int16 if len(data.class_names) < 2**15 else np.int64),
     }
     x = data.x.numpy()
@@ -53,6 +61,8 @@ def write_npz(path: Path, data: Data) -> None:
             arrays["x_data"] = matrix.data
     else:
         arrays["x"] = x
+    if is_directed(data):
+        arrays["directed"] = np.array(True)
     for key in ("train_mask", "val_mask", "test_mask"):
         if key in data:
             arrays[key] = data[key].numpy()

@@ -20,11 +20,16 @@ _STORAGE = [DataEdgeAttr, DataTensorAttr, GlobalStorage]
 _EXPECTED = "expected a PyG Data or a dict of tensors, saved with torch.save"
 
 
-def read_pt(path: Path | str) -> Data:
+def read_pt(path: Path | str, directed: bool | None = None) -> Data:
     """Reads a PyG ``Data`` or a dict, as described in :func:`dgt.data.files.arrays.from_arrays`.
 
     Files are loaded with ``weights_only=True``: files with objects other than tensors and plain
     values are refused, since loading them could execute code.
+
+    Args:
+        path: The file.
+        directed: Whether the edges are directed (default: see
+            :func:`~dgt.data.files.normalization.normalize`).
     """
     path = Path(path)
     if not path.is_file():
@@ -33,10 +38,10 @@ def read_pt(path: Path | str) -> Data:
     content = _load(path)
     try:
         if isinstance(content, dict):
-            return from_arrays(content, str(path))
+            return from_arrays(content, str(path), directed)
         if isinstance(content, Data):
             # A manipulated file may lack any attribute, even those that num_nodes reads.
-            return normalize(content, str(path))
+            return normalize(content, str(path), directed)
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: damaged: {error}; {_EXPECTED}") from None
     raise InputError(f"{path}: got {type(content).__name__}, {_EXPECTED}")

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt.data.direction import DIRECTED, DIRECTED_WEIGHTS
+
 ORDER = "node_order"
 
 
@@ -25,9 +27,11 @@ def sorted_by_id(data: Data) -> Data:
     position[order] = torch.arange(len(order))
     out = Data(num_nodes=data.num_nodes)
     for key, value in data.to_dict().items():
-        if key == "edge_index":
+        if key in ("edge_index", DIRECTED):
             out[key] = position[value]
-        elif isinstance(value, Tensor) and not key.startswith("edge") and _by_node(value, data):
+        elif key.startswith("edge") or key == DIRECTED_WEIGHTS:
+            out[key] = value
+        elif isinstance(value, Tensor) and _by_node(value, data):
             out[key] = value[order]
         else:
             out[key] = value
