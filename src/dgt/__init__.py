@@ -4,10 +4,10 @@ Most programs only need the names below. They are imported on first use, so that
 ``dgt --help`` do not load torch.
 """
 
-from importlib import import_module
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dgt.system.deferred import lazy_names
 from dgt.system.folders import use_writable_caches
 
 if TYPE_CHECKING:
@@ -38,24 +38,21 @@ __all__ = [
 
 use_writable_caches()  # before numba compiles anything
 
-_HOME = {
-    "Config": "dgt.config",
-    "DGT": "dgt.nn",
-    "DGTLight": "dgt.nn",
-    "InputError": "dgt.errors",
-    "Katz": "dgt.encodings",
-    "NodeClassifier": "dgt.estimator",
-    "NodeRegressor": "dgt.estimator",
-    "NodeSort": "dgt.sequences",
-    "current_sequences": "dgt.sequences",
-    "load": "dgt.data",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "Config": "dgt.config",
+        "DGT": "dgt.nn",
+        "DGTLight": "dgt.nn",
+        "InputError": "dgt.errors",
+        "Katz": "dgt.encodings",
+        "NodeClassifier": "dgt.estimator",
+        "NodeRegressor": "dgt.estimator",
+        "NodeSort": "dgt.sequences",
+        "current_sequences": "dgt.sequences",
+        "load": "dgt.data",
+    },
+)
 
 
 def __dir__() -> list[str]:

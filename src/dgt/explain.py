@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse import csgraph
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -155,7 +155,7 @@ def explain(
     order = weights.sort(descending=True, stable=True).indices[:top]
     chosen = order[weights[order] > 0].tolist()
     A = adjacency(data.edge_index, data.num_nodes)
-    hops = dijkstra(A, indices=node, unweighted=True)
+    hops = csgraph.dijkstra(A, indices=node, unweighted=True)
     labels = [data.class_names[c] if c >= 0 else None for c in data.y.tolist()]
     shown = [node, *(key for key in chosen if key != node)]
     joined = A[shown][:, shown].tocoo()

@@ -1,5 +1,6 @@
 """The command-line application: its commands, its errors and its exit codes."""
 
+import gc
 import logging
 import os
 import sys
@@ -22,6 +23,7 @@ from dgt.cli.train import train
 from dgt.cli.tune import tune
 from dgt.errors import Terminated
 from dgt.system import signals
+from dgt.system.deferred import defer_imports
 from dgt.system.notes import NOTE
 
 EXAMPLES = """\
@@ -76,6 +78,10 @@ def main(tokens: list[str] | None = None) -> int:
     # Must be set before torch is loaded. Threads then sleep while they wait for each other; by
     # default they spin, which slows training down many times on a busy machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    defer_imports()
+    # By default, a tenth of the time until a command starts goes into searches for garbage among
+    # objects that imports create and that stay.
+    gc.set_threshold(20_000)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed before the process was started
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115

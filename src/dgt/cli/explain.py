@@ -39,10 +39,11 @@ def explain(
 
     from dgt.data import load
     from dgt.estimator import NodeClassifier
-    from dgt.report import plots
-    from dgt.report.attention_figure import attention
 
     if out is not None:
+        from dgt.report import plots
+        from dgt.report.attention_figure import attention
+
         plots.check_path(out)
     classifier = NodeClassifier.load(run, **({} if device is None else {"device": device}))
     config = classifier.config

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch_geometric import datasets
 from torch_geometric.data import Data
-from torch_geometric.datasets import Actor, Planetoid, WikipediaNetwork
 
 from dgt.data import files, raw_files
 from dgt.data import large_benchmarks as large
@@ -64,30 +64,30 @@ class Benchmark:
 
 def _planetoid(name: str, *figures: int) -> Benchmark:
     def read(root: Path) -> Data:
-        return Planetoid(str(root / "planetoid"), name, split="geom-gcn")[0]
+        return datasets.Planetoid(str(root / "planetoid"), name, split="geom-gcn")[0]
 
     def url(file: str) -> str:
         if file.startswith("ind."):
-            return f"{Planetoid.url}/{file}"
-        return f"{Planetoid.geom_gcn_url}/splits/{file}"
+            return f"{datasets.Planetoid.url}/{file}"
+        return f"{datasets.Planetoid.geom_gcn_url}/splits/{file}"
 
     return Benchmark(read, f"planetoid/{name}/geom-gcn/raw", figures, url=url)
 
 
-def _geom_gcn(base: str, name: str) -> Callable[[str], str]:
+def _geom_gcn(base: Callable[[], str], name: str) -> Callable[[str], str]:
     """Returns the addresses of the files of a graph in the repository of Geom-GCN."""
 
     def url(file: str) -> str:
-        return f"{base}/{f'new_data/{name}' if file.endswith('.txt') else 'splits'}/{file}"
+        return f"{base()}/{f'new_data/{name}' if file.endswith('.txt') else 'splits'}/{file}"
 
     return url
 
 
 def _wikipedia(name: str, *figures: int) -> Benchmark:
     def read(root: Path) -> Data:
-        return WikipediaNetwork(str(root / "wikipedia"), name, geom_gcn_preprocess=True)[0]
+        return datasets.WikipediaNetwork(str(root / "wikipedia"), name, geom_gcn_preprocess=True)[0]
 
-    url = _geom_gcn(WikipediaNetwork.processed_url, name)
+    url = _geom_gcn(lambda: datasets.WikipediaNetwork.processed_url, name)
     return Benchmark(read, f"wikipedia/{name}/geom_gcn/raw", figures, url=url, directed=True)
 
 
@@ -116,7 +116,7 @@ def _platonov(
 
 
 def _actor(root: Path) -> Data:
-    return Actor(str(root / "actor"))[0]
+    return datasets.Actor(str(root / "actor"))[0]
 
 
 BENCHMARKS = {
@@ -125,7 +125,11 @@ BENCHMARKS = {
     "chameleon": _wikipedia("chameleon", 2277, 31371, 2325, 5),
     "squirrel": _wikipedia("squirrel", 5201, 198353, 2089, 5),
     "actor": Benchmark(
-        _actor, "actor/raw", (7600, 26659, 932, 5), url=_geom_gcn(Actor.url, "film"), directed=True
+        _actor,
+        "actor/raw",
+        (7600, 26659, 932, 5),
+        url=_geom_gcn(lambda: datasets.Actor.url, "film"),
+        directed=True,
     ),
     "chameleon-filtered": _platonov("chameleon_filtered", 890, 8854, 2325, 5, directed=True),
     "squirrel-filtered": _platonov("squirrel_filtered", 2223, 46998, 2089, 5, directed=True),

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.csv
 import torch
+from torch_geometric import datasets
 from torch_geometric.data import Data
-from torch_geometric.datasets import Reddit2
 
 from dgt.data.raw_files import download, extract, require_sum
 from dgt.errors import InputError
@@ -71,13 +71,13 @@ def read_reddit(root: Path) -> Data:
     PyG reads its arrays without pickle, and the folder ``processed`` of ``root`` is new.
     """
     for name, number in (
-        ("adj_full.npz", Reddit2.adj_full_id),
-        ("feats.npy", Reddit2.feats_id),
-        ("class_map.json", Reddit2.class_map_id),
-        ("role.json", Reddit2.role_id),
+        ("adj_full.npz", datasets.Reddit2.adj_full_id),
+        ("feats.npy", datasets.Reddit2.feats_id),
+        ("class_map.json", datasets.Reddit2.class_map_id),
+        ("role.json", datasets.Reddit2.role_id),
     ):
         download(_GOOGLE.format(number), root / REDDIT / name)
-    return Reddit2(str((root / REDDIT).parent))[0]
+    return datasets.Reddit2(str((root / REDDIT).parent))[0]
 
 
 def read_twitch(root: Path) -> Data:

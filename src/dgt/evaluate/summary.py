@@ -3,8 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from scipy.special import stdtrit
-
 
 def summarize(values: Sequence[float]) -> dict[str, float | int | None]:
     r"""Returns the mean, the standard deviation and the half-width of the 95% confidence interval,
@@ -19,6 +17,8 @@ def summarize(values: Sequence[float]) -> dict[str, float | int | None]:
     Args:
         values: The result of each run.
     """
+    from scipy.special import stdtrit
+
     n = len(values)
     mean = math.fsum(values) / n
     if n == 1:

@@ -44,7 +44,6 @@ class Session:
         data = load(name, settings.config.train.splits, settings.config.data)
         self.inside: Inspection = self.classifier.inspect(data)
         self.inside.require_classes("be explored")
-        self.inside.require_classes("be explored")
         self.num_nodes: int = self.inside.data.num_nodes
         self.model_at = lru_cache(KEPT_MODELS)(self._model_at)
 

@@ -77,10 +77,11 @@ class DeformableGraphAttention(nn.Module):
         same attention and are spread evenly over the sequence, those of each head over all of it.
         Shape: ``(2, T, M, K)``."""
         count = self.heads * self.keys
-        share = ((torch.arange(count) + 0.5) / count).view(self.keys, self.heads).T
-        start = torch.zeros(2, self.criteria, self.heads, self.keys)
+        # On the CPU, because the meta device computes with torch._dynamo, which takes long to load.
+        share = ((torch.arange(count, device="cpu") + 0.5) / count).view(self.keys, self.heads).T
+        start = torch.zeros(2, self.criteria, self.heads, self.keys, device="cpu")
         start[0] = torch.logit(share)
-        return start
+        return start.to(torch.get_default_device())
 
     def reset_parameters(self) -> None:
         """Initializes values and output as in a Transformer, and queries with zeros."""

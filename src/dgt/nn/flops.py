@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 # Imported to register the operators in torch.ops.dgt.
 from dgt.ops import deformable_attention, distance_attention, edges, linear, sparse  # noqa: F401
@@ -26,6 +25,8 @@ def multiply_adds(model: nn.Module, inputs: Mapping[str, Tensor | None]) -> int:
         model: The model.
         inputs: Its inputs; may be fake tensors, which take no memory.
     """
+    from torch.utils.flop_counter import FlopCounterMode
+
     device = next(model.parameters()).device
     inputs = {name: x if x is None else x.to(device) for name, x in inputs.items()}
     x = inputs.get("x")

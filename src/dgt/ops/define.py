@@ -90,7 +90,8 @@ def define(
     plain, fake = checked(unchecked), checked(fake)
     fused = checked(fused if "fused" in half else in_single(fused, statistics))
     operator = torch.library.custom_op(f"dgt::{name}", plain, mutates_args=())
-    operator.register_kernel("cpu")(fused)
+    # Unlike register_kernel, this does not load torch._dynamo, which takes as long as torch itself.
+    torch.library.impl(f"dgt::{name}", "cpu", fused)
     for device, place in (devices or {}).items():
         operator.register_kernel(device)(checked(first_of(place, unchecked)))
     operator.register_fake(fake)

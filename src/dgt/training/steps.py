@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._dynamo.exc import BackendCompilerFailed
 from torch.func import functional_call
 
 from dgt.config import Config
@@ -44,6 +43,8 @@ def steps_for(config: Config, inputs: Mapping[str, Any], device: torch.device) -
 def compiled(model: nn.Module) -> Forward:
     """Compiles the forward pass of DGT, and with it the backward pass. The first call takes
     long."""
+    from torch._dynamo.exc import BackendCompilerFailed
+
     run = torch.compile(model, fullgraph=True)
 
     def forward(**inputs: Any) -> Tensor:

@@ -3,7 +3,6 @@
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
-from scipy.spatial import cKDTree
 from torch import Tensor
 
 from dgt.baselines.structures.distances import shortest_paths
@@ -74,6 +73,8 @@ def latent_relations(edge_index: Tensor, num_nodes: int) -> Tensor:
 def _near(points: np.ndarray, pairs: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns the pairs of nodes, in both directions, within the largest radius that has at most
     ``pairs`` of them."""
+    from scipy.spatial import cKDTree
+
     tree = cKDTree(points)
     low, high = 0.0, float(np.ptp(points, axis=0).max() + 1)
     for _ in range(40):
