@@ -1,11 +1,13 @@
 """Sequences by breadth-first search."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numba import njit
 
-from dgt.sequences.criterion import Criterion
+from dgt.config import SequenceConfig
+from dgt.sequences.criterion import LINKS, Criterion, Graph, Sort
 from dgt.sequences.tie_order import OrderedGraph
 from dgt.system import threads
 
@@ -20,7 +22,8 @@ def bfs_sequences(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The nearest nodes of each base node: by hop, within a hop by descending degree, then by id.
 
-    The nodes of hop h share a score of 2^-h equally.
+    The nodes of hop h share a score of 2^-h equally. In a directed graph, a hop follows a link, and
+    the degree counts links in both directions.
 
     Args:
         graph: The graph.
@@ -80,9 +83,17 @@ def _search(thread, threads, graph, bases, sequences, scores):  # type: ignore[n
             sequences[b, i] = graph.nodes[found[i]]
 
 
-BFS = Criterion(
-    begin=lambda graph, settings, _: (
-        lambda bases, advance: bfs_sequences(graph.ordered, settings.length, advance, bases)
-    ),
-    tuned=True,
-)
+def _criterion(
+    form: Callable[[Graph], OrderedGraph], reads: tuple[str, ...], tuned: bool = False
+) -> Criterion:
+    """A criterion by breadth-first search in one of the forms of a graph."""
+
+    def begin(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
+        return lambda bases, advance: bfs_sequences(form(graph), settings.length, advance, bases)
+
+    return Criterion(begin=begin, reads=reads, tuned=tuned)
+
+
+BFS = _criterion(lambda graph: graph.ordered, ("edge_index",), tuned=True)
+OUT = _criterion(lambda graph: graph.out, LINKS[:2])
+IN = _criterion(lambda graph: graph.into, LINKS[:2])

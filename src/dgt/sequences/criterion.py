@@ -10,6 +10,12 @@ import scipy.sparse
 from torch_geometric.data import Data
 
 from dgt.config import SequenceConfig
+from dgt.data.direction import (
+    DIRECTED,
+    DIRECTED_WEIGHTS,
+    directed_adjacency,
+    weighted_directed_adjacency,
+)
 from dgt.data.edge_tables import edge_weights
 from dgt.data.matrices import adjacency, features
 from dgt.errors import InputError
@@ -52,6 +58,30 @@ class Graph:
         return order_nodes(adjacency(self.data.edge_index, self.num_nodes, weights))
 
     @cached_property
+    def out(self) -> OrderedGraph:
+        """Like :attr:`ordered`, with the out-links of each node as its neighbors."""
+        return order_nodes(directed_adjacency(self.data, "out"), self._degrees)
+
+    @cached_property
+    def into(self) -> OrderedGraph:
+        """Like :attr:`ordered`, with the in-links of each node as its neighbors."""
+        return order_nodes(directed_adjacency(self.data, "in"), self._degrees)
+
+    @cached_property
+    def weighted_out(self) -> OrderedGraph:
+        """Like :attr:`out`, with the weights of the edges; their mean is 1."""
+        return order_nodes(weighted_directed_adjacency(self.data, "out"), self._degrees)
+
+    @cached_property
+    def weighted_into(self) -> OrderedGraph:
+        """Like :attr:`into`, with the weights of the edges; their mean is 1."""
+        return order_nodes(weighted_directed_adjacency(self.data, "in"), self._degrees)
+
+    @cached_property
+    def _degrees(self) -> np.ndarray:
+        return np.diff(self.adjacency.indptr)
+
+    @cached_property
     def x(self) -> np.ndarray | scipy.sparse.csr_array:
         """The features. Shape: ``(N, F)``."""
         return features(self.data)
@@ -59,6 +89,10 @@ class Graph:
     def read(self, name: str) -> np.ndarray | scipy.sparse.csr_array:
         """Returns an attribute of the data as an array."""
         return self.x if name == "x" else np.asarray(self.data[name].cpu())
+
+
+LINKS = ("edge_index", DIRECTED, DIRECTED_WEIGHTS)
+"""What criteria along links read."""
 
 
 def no_settings(settings: SequenceConfig) -> tuple[object, ...]:

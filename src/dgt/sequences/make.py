@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import CRITERIA, CriterionChoice, SequenceConfig
+from dgt.data.direction import DIRECTED, require_direction
 from dgt.data.edge_tables import of_table
 from dgt.sequences.criterion import Criterion, Graph, Sort
 from dgt.sequences.custom import check_sort
@@ -102,6 +103,8 @@ def sequence_rows(
         if table not in graphs:
             graphs[table] = Graph(of_table(data, table))
         graph, name = graphs[table], ""
+        if DIRECTED in record.reads:
+            require_direction(graph.data, f"criterion {title}")
         # Registered code may change under the same name, which the cache could not notice.
         if folder is not None and record.cached and base in CRITERIA.built_in:
             name = f"{FOLDER}/{_fingerprint(base, record, graph, settings)}"

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from dgt.config import CRITERIA, DEFAULT_CRITERIA, CriterionChoice, SequenceConfig
+from dgt.data.direction import DIRECTED
 from dgt.data.matrices import require_graph
 from dgt.errors import InputError
 from dgt.sequences.make import make_sequences
@@ -34,7 +35,8 @@ def node_sequences(
     sequence, padded with -1. An absolute criterion has the same sequence for every base node.
 
     Args:
-        data: A graph. Edges are treated as undirected, and self-loops are ignored.
+        data: A graph. Edges are treated as undirected, and self-loops are ignored. Criteria along
+            links follow ``data.directed_edge_index``.
         criteria: Names in ``CRITERIA``, such as ``"bfs"`` (by hop, then by descending degree),
             ``"ppr"`` (personalized PageRank) or ``"similarity"`` (cosine similarity of the
             features), or functions of ``data`` and ``length`` that return node indices of shape
@@ -80,7 +82,8 @@ def current_sequences(data: Data) -> Tensor:
     same_nodes = data.sequences.size(1) == N and torch.equal(
         nodes, torch.arange(N, device=nodes.device)
     )
-    if not same_nodes or not torch.equal(data.sequence_edges.cpu(), _edge_hash(data)):
+    current = _edge_hash(data, directed=len(data.sequence_edges) > 1)
+    if not same_nodes or not torch.equal(data.sequence_edges.cpu(), current):
         changed = "edges" if same_nodes else "nodes"
         raise ValueError(
             f"data.sequences are stale: the {changed} have changed since NodeSort computed them; "
@@ -89,15 +92,21 @@ def current_sequences(data: Data) -> Tensor:
     return data.sequences
 
 
-def _edge_hash(data: Data) -> Tensor:
+def _edge_hash(data: Data, directed: bool = False) -> Tensor:
     """Hashes the undirected edges; their order, direction and multiplicity and self-loops do not
-    matter. Shape: ``(1,)``."""
-    if data.edge_index is None:
-        return torch.zeros(1, dtype=torch.int64)
-    low, high = data.edge_index.detach().cpu().long().sort(dim=0).values
-    pairs = (low * data.num_nodes + high)[low != high].unique()
+    matter. Shape: ``(1,)``. With ``directed``, also the directed edges. Shape: ``(2,)``."""
+    undirected, links = data.edge_index, data.get(DIRECTED)
+    found = [None if undirected is None else undirected.detach().cpu().long().sort(dim=0).values]
+    found += [None if links is None else links.detach().cpu().long()] if directed else []
+    return torch.tensor([_hash(edges, data.num_nodes) for edges in found])
+
+
+def _hash(edges: Tensor | None, num_nodes: int) -> int:
+    if edges is None:
+        return 0
+    pairs = (edges[0] * num_nodes + edges[1])[edges[0] != edges[1]].unique()
     digest = sha256(pairs.numpy().tobytes()).digest()
-    return torch.tensor([int.from_bytes(digest[:8], "big", signed=True)])
+    return int.from_bytes(digest[:8], "big", signed=True)
 
 
 class NodeSort(BaseTransform):
@@ -154,7 +163,8 @@ class NodeSort(BaseTransform):
             data, self.criteria, self.settings, self.progress, self.cache
         )
         data.sequence_nodes = torch.arange(data.num_nodes)
-        data.sequence_edges = _edge_hash(data)
+        reads = [CRITERIA.record(criterion).reads for criterion in self.criteria]
+        data.sequence_edges = _edge_hash(data, directed=any(DIRECTED in each for each in reads))
         return data
 
     def __repr__(self) -> str:

@@ -1,12 +1,13 @@
 """Sequences by personalized PageRank."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from numba import njit
 
 from dgt.config import SequenceConfig
-from dgt.sequences.criterion import Criterion
+from dgt.sequences.criterion import LINKS, Criterion, Graph, Sort
 from dgt.sequences.tie_order import OrderedGraph
 from dgt.sequences.top import insert
 from dgt.system import threads
@@ -29,6 +30,7 @@ def ppr_sequences(
     tolerance: float,
     advance: Callable[[int], None],
     bases: range | np.ndarray | None = None,
+    back: OrderedGraph | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""The nodes with the highest personalized PageRank of each base node,
 
@@ -45,17 +47,24 @@ def ppr_sequences(
     for the candidates, the nodes with the highest scores so far. The rest is distributed over the
     component in proportion to the degrees, the limit of a long random walk.
 
+    In a directed graph, the walk follows the links, :math:`\mathbf{D}` holds the numbers of links,
+    and the rest, whose limit is not known, is dropped. A walk that reaches a node without links
+    starts again from the base node. This multiplies all scores by the same factor, so the order and
+    the shares of the nodes are those of a walk that ends there, whose scores are returned.
+
     Args:
-        graph: The graph.
+        graph: The graph. Neighbors in a directed graph are the nodes that a walk may step to.
         length: Length L of the sequences.
         alpha: Teleport probability.
         tolerance: Residual per edge from which on a node is pushed.
         advance: Called with the number of base nodes processed since the last call.
         bases: Ids of the base nodes (default: all N).
+        back: For a directed graph, the same graph with all edges turned around.
 
     Returns:
         The nodes, int32 ``(N, L)``, padded with -1, and their scores, float32 ``(N, L)``.
     """
+    undirected, back = back is None, graph if back is None else back
     tolerance = max(tolerance, 1e-15)  # float64 cannot resolve smaller residuals
     starts = graph.positions if bases is None else graph.positions[bases]
     sequences = np.full((len(starts), length), -1, dtype=np.int32)
@@ -63,17 +72,18 @@ def ppr_sequences(
     for at in range(0, len(starts), CHUNK):
         part = slice(at, at + CHUNK)
         own, out = starts[part], (sequences[part], scores[part])
-        threads.run(_sort_nodes, len(own), graph, own, alpha, tolerance, *out)
+        arguments = (graph, back, undirected, own, alpha, tolerance, *out)
+        threads.run(_sort_nodes, len(own), *arguments)
         advance(len(own))
     return sequences, scores
 
 
 @njit(cache=True, nogil=True)
 def _sort_nodes(  # type: ignore[no-untyped-def]
-    thread, threads, graph, bases, alpha, tolerance, sequences, sequence_scores
+    thread, threads, graph, back, undirected, bases, alpha, tolerance, sequences, sequence_scores
 ):
-    indptr, indices, degrees = graph.indptr, graph.indices, graph.degrees
-    weights, weighted = graph.weights, len(graph.weights) > 0
+    indptr, indices, degrees = back.indptr, back.indices, graph.degrees
+    weights, weighted = back.weights, len(back.weights) > 0
     num_nodes = len(degrees)
     length = sequences.shape[1]
     # Buffers for all base nodes of this thread. Only touched nodes are reset.
@@ -93,7 +103,9 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
         # Candidates, by the score so far, the residual, and the share of the rest.
         first, stop = graph.first[base], graph.stop[base]
         volume = graph.volumes[stop] - graph.volumes[first]
-        per_edge = (1 - alpha) * left / (volume if volume > 0 else 1.0)
+        per_edge = 0.0
+        if undirected:
+            per_edge = (1 - alpha) * left / (volume if volume > 0 else 1.0)
         filled = 0
         for i in range(count):
             node = touched[i]
@@ -101,7 +113,8 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
             filled = insert(near, near_scores, filled, node, scores[node])
             # Share of each neighbor, per unit of weight.
             residuals[node] /= degrees[node] if degrees[node] > 0 else 1.0
-        for node in range(first, stop):  # untouched nodes, by descending degree
+        for node in range(first, stop if undirected else first):
+            # Untouched nodes, by descending degree.
             if filled == len(near) and per_edge * degrees[node] < near_scores[filled - 1]:
                 break
             if scores[node] == 0:
@@ -177,18 +190,28 @@ def _tolerance(settings: SequenceConfig) -> float:
     return default_tolerance(settings.length) if given is None else given
 
 
-PPR = Criterion(
-    begin=lambda graph, settings, _: (
-        lambda bases, advance: ppr_sequences(
-            graph.weighted,
-            settings.length,
-            settings.ppr_alpha,
-            _tolerance(settings),
-            advance,
-            bases,
+def _criterion(
+    graphs: Callable[[Graph], tuple[OrderedGraph, OrderedGraph | None]],
+    reads: tuple[str, ...],
+    tuned: bool = False,
+) -> Criterion:
+    """A criterion by PageRank on a form of a graph and, if it is directed, its reverse."""
+
+    def begin(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
+        form, back = graphs(graph)
+        length, alpha, tolerance = settings.length, settings.ppr_alpha, _tolerance(settings)
+        return lambda bases, advance: ppr_sequences(
+            form, length, alpha, tolerance, advance, bases, back
         )
-    ),
-    settings=lambda settings: (settings.ppr_alpha, _tolerance(settings)),
-    reads=("edge_index", "edge_weights"),
-    tuned=True,
-)
+
+    return Criterion(
+        begin=begin,
+        settings=lambda settings: (settings.ppr_alpha, _tolerance(settings)),
+        reads=reads,
+        tuned=tuned,
+    )
+
+
+PPR = _criterion(lambda graph: (graph.weighted, None), ("edge_index", "edge_weights"), tuned=True)
+PPR_OUT = _criterion(lambda graph: (graph.weighted_out, graph.weighted_into), LINKS)
+PPR_IN = _criterion(lambda graph: (graph.weighted_into, graph.weighted_out), LINKS)

@@ -26,13 +26,19 @@ class OrderedGraph(NamedTuple):
     stop: np.ndarray  # int32 (N,), end (exclusive) of the component of each position
 
 
-def order_nodes(adjacency: scipy.sparse.csr_array) -> OrderedGraph:
-    """Orders the nodes of a symmetric adjacency matrix of shape ``(N, N)``, whose values are the
-    weights of the edges. If all of them are 1, the graph has no weights."""
+def order_nodes(adjacency: scipy.sparse.csr_array, rank: np.ndarray | None = None) -> OrderedGraph:
+    """Orders the nodes of a graph.
+
+    Args:
+        adjacency: Adjacency matrix with the weights of the edges; if all of them are 1, the graph
+            has no weights. Directed edges lead from rows to columns; ``degrees`` and ``volumes``
+            then count out-links, and components are weakly connected. Shape: ``(N, N)``.
+        rank: Values to order nodes by, descending (default: the degrees). Shape: ``(N,)``.
+    """
     weighted = bool((adjacency.data != 1).any())
     degrees = adjacency.sum(axis=1) if weighted else np.diff(adjacency.indptr)
     _, component = connected_components(adjacency, directed=False)
-    nodes = np.lexsort((-degrees, component)).astype(np.int32)
+    nodes = np.lexsort((-(degrees if rank is None else rank), component)).astype(np.int32)
     ordered = adjacency[nodes][:, nodes]
     ordered.sort_indices()
     positions = np.empty_like(nodes)
