@@ -15,8 +15,8 @@ from dgt.data.labels import is_labeled
 from dgt.data.recipe import as_given
 from dgt.errors import InputError
 from dgt.explain import Explanation, explain, find_node, model_weights
+from dgt.runs.facts import Facts
 from dgt.runs.identity import node_ids
-from dgt.runs.modelfile import Facts
 from dgt.training.batching import Whole
 from dgt.training.task import Task
 

@@ -1,6 +1,7 @@
 """All models by name: DGT and the baselines."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,14 +21,17 @@ COPIES = 6
 average and the best epoch."""
 
 
-def build(config: Config, in_channels: int, classes: int, encoding_channels: int) -> nn.Module:
+def build(
+    config: Config, in_channels: int, classes: int, encoding_channels: int | tuple[int, ...]
+) -> nn.Module:
     """Builds the model of the settings, after a check that its parameters fit into memory.
 
     Args:
         config: The settings.
         in_channels: Number of features.
         classes: Number of classes.
-        encoding_channels: Number of columns of the positional encoding, or 0.
+        encoding_channels: Number of columns of the positional encoding, or 0; for a model with
+            :attr:`~dgt.nn.Model.several_encodings`, of each of them.
     """
     channels = in_channels, classes, encoding_channels
     _require_parameters(config, *channels)
@@ -50,7 +54,10 @@ def require_memory(config: Config, nodes: int) -> None:
 
 
 def require_weights(
-    path: Path, weights: dict[str, Tensor], config: Config, channels: tuple[int, int, int]
+    path: Path,
+    weights: dict[str, Tensor],
+    config: Config,
+    channels: tuple[int, int, int | tuple[int, ...]],
 ) -> None:
     """Raises an error unless weights are those of a model, before any memory is allocated for it.
 
@@ -67,7 +74,7 @@ def require_weights(
         raise InputError(f"{error}; not the weights of the model in config.toml") from None
 
 
-def _require_parameters(config: Config, *channels: int) -> None:
+def _require_parameters(config: Config, *channels: Any) -> None:
     model = _without_memory(config, *channels)
     if isinstance(model, nn.Module):
         count = sum(weight.numel() for weight in model.parameters())
@@ -75,7 +82,7 @@ def _require_parameters(config: Config, *channels: int) -> None:
         require(COPIES * size * count, f"{config.model.model} with {count:,} parameters")
 
 
-def _without_memory(config: Config, *channels: int) -> nn.Module | None:
+def _without_memory(config: Config, *channels: Any) -> nn.Module | None:
     """Builds the model with shapes only. Returns None if a user's model does not support it."""
     try:
         # Nothing is allocated on this device, and no random number may be drawn.

@@ -13,17 +13,16 @@ from torch_geometric.data import Data
 from dgt.baselines import structures
 from dgt.baselines.deformable_gcn import SMOOTHINGS
 from dgt.baselines.graphormer import MAX_DISTANCE
-from dgt.config import CRITERIA, ENCODINGS, Config, CriterionChoice
+from dgt.config import CRITERIA, Config, CriterionChoice
+from dgt.data.direction import DIRECTED, require_direction
 from dgt.data.edge_tables import edge_weights, table_names
 from dgt.data.matrices import adjacency, features, scaled_rows, to_torch
-from dgt.encodings import Encoding, laplacian
-from dgt.encodings.custom import check_columns
+from dgt.encodings import laplacian, make
 from dgt.encodings.encoding import CarriesOver
 from dgt.errors import InputError, nearest
 from dgt.sequences.make import make_sequences, mapped_sequences, sequence_rows
 from dgt.storage import segments
 from dgt.storage.files import cache_folder
-from dgt.system.plugins import call
 
 # Inputs with signs and axes that are arbitrary, and thus other ones on another graph.
 ONE_GRAPH = {"laplacian", "latent_relations"}
@@ -37,9 +36,17 @@ SPARSE_WIDTH = 64
 DENSE_SHARE = 0.1
 
 
+class Inputs(dict[str, Tensor | None]):
+    """The arguments of a model's ``forward`` by name."""
+
+    encoding_widths: tuple[int, ...] = ()
+    """Number of columns of each positional encoding in ``encoding``, where they are side by
+    side."""
+
+
 def prepare(
     data: Data, config: Config, anchors: Tensor | None = None, progress: bool = False
-) -> dict[str, Tensor | None]:
+) -> Inputs:
     """Computes the inputs of a model.
 
     Args:
@@ -61,10 +68,14 @@ def prepare(
         if name not in INPUTS:
             wanted = nearest(name, INPUTS)
             raise InputError(f"model {config.model.model}: unknown input {name!r}; {wanted}")
-    made = {name: INPUTS[name](request) for name in config.record.inputs}
+    made = Inputs()
     dtype = DTYPES.get(config.model.precision)
-    if dtype is not None:
-        made = {name: _cast(value, dtype) for name, value in made.items()}
+    for name in config.record.inputs:
+        if name == "encoding":
+            value, made.encoding_widths = make.make_columns(data, config.encoding, anchors)
+        else:
+            value = INPUTS[name](request)
+        made[name] = value if dtype is None else _cast(value, dtype)
     return made
 
 
@@ -76,7 +87,22 @@ def carries_over(config: Config) -> CarriesOver:
     """Returns what another graph must share so that a trained model can use it."""
     if not ONE_GRAPH.isdisjoint(config.record.inputs):
         return "edges"
-    return _encoding(config).carries_over if "encoding" in config.record.inputs else "always"
+    return make.carries_over(config.encoding) if "encoding" in config.record.inputs else "always"
+
+
+def reads_direction(config: Config, data: Data) -> bool:
+    """Returns whether the inputs of the model depend on the direction of a graph's edges. Raises an
+    error if they need it and it is not known."""
+    inputs, read = config.record.inputs, False
+    if "sequences" in inputs:
+        for choice in config.criteria:
+            if DIRECTED in CRITERIA.record(choice).reads:
+                require_direction(data, f"criterion {CRITERIA.name(choice)}")
+                read = True
+    if "encoding" in inputs:
+        make.require_directed(data, config.encoding)
+        read = read or make.reads_direction(data, config.encoding)
+    return read
 
 
 def with_edge_tables(config: Config, data: Data) -> Config:
@@ -92,10 +118,6 @@ def with_edge_tables(config: Config, data: Data) -> Config:
         own = [f"{CRITERIA.name(choice)}:{name}" for name in names]
         criteria += own if by_edges else [choice]
     return config.replace(criteria=criteria)
-
-
-def _encoding(config: Config) -> Encoding:
-    return ENCODINGS.record(config.encoding.encoding)
 
 
 class Request(NamedTuple):
@@ -136,19 +158,7 @@ def _sequences(given: Request) -> Tensor:
 
 
 def _columns(given: Request) -> Tensor | None:
-    config = given.config
-    record, title = _encoding(config), ENCODINGS.name(config.encoding.encoding)
-    arguments = given.data, config.encoding, given.anchors
-    if title not in ENCODINGS.built_in:
-        place = f"encoding {title}"
-        found = call(place, record.columns, *arguments)
-        columns = None if found is None else check_columns(place, found, given.data.num_nodes)
-    else:
-        columns = record.columns(*arguments)
-    if columns is None or columns.layout != torch.sparse_csr:
-        return columns
-    dense = columns.values().numel() > DENSE_SHARE * columns.numel()
-    return columns.to_dense() if dense else columns
+    return make.make_columns(given.data, given.config.encoding, given.anchors)[0]
 
 
 def _smoothed(given: Request) -> Tensor:
@@ -229,8 +239,7 @@ def precompute(
     folder = folder or cache_folder()
     every = sequence_rows(data, config.criteria, config.sequences, folder)
     sequences = [one for one in every if one.name]  # criteria without a name cannot be cached
-    encoding = _encoding(config).rows
-    rows = sequences + ([] if encoding is None else [encoding(data, config.encoding)])
+    rows = sequences + make.encoding_rows(data, config.encoding)
     made = 0
     for one in rows:
         made += len(one.missing(folder, shard))

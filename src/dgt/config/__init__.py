@@ -9,12 +9,11 @@ is imported when it is first used.
 from dgt.config.choices import CRITERIA, ENCODINGS, METRICS, MODELS, Choices
 from dgt.config.config import FIELDS, PARTS, TABLES, Config, check_tables, own_defaults
 from dgt.config.data import DataConfig
+from dgt.config.encoding import EncodingChoice, EncodingConfig
 from dgt.config.preset import presets, read_preset
 from dgt.config.settings import (
     DEFAULT_CRITERIA,
     CriterionChoice,
-    EncodingChoice,
-    EncodingConfig,
     ModelConfig,
     SequenceConfig,
     TrainConfig,

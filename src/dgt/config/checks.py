@@ -51,7 +51,8 @@ def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
     """Checks a value against the type of a field and converts it.
 
     A field with ``choices`` in its metadata takes a name or, if the choices allow it, a function.
-    A field with a tuple type takes several of them.
+    A field with a tuple type takes several of them, or, if the type also names a single one, a
+    single one.
 
     Args:
         field: The field.
@@ -68,7 +69,8 @@ def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
     if value is None and type(None) in options:
         return None
     wanted = options[0]
-    if get_origin(wanted) is tuple:
+    or_one = any(get_origin(option) is not tuple and option is not type(None) for option in options)
+    if get_origin(wanted) is tuple and (isinstance(value, list | tuple) or not or_one):
         if not isinstance(value, list | tuple):
             raise InputError(f"{place}: expected a list of names, got {value!r}")
         if not value:
@@ -79,7 +81,7 @@ def typed(field: dataclasses.Field[Any], value: Any, place: str) -> Any:
                 choices.check(each, place)
             elif not isinstance(each, str):
                 raise InputError(f"{place}: expected a list of names, got {each!r}")
-        return tuple(value)
+        return value[0] if or_one and len(value) == 1 else tuple(value)
     if choices is not None:
         choices.check(value, place)
         return value

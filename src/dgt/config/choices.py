@@ -168,6 +168,8 @@ ENCODINGS: "Choices[Encoding]" = Choices(
     "dgt.encodings.ENCODINGS",
     {
         "katz": "dgt.encodings.katz:KATZ",
+        "katz-out": "dgt.encodings.katz:OUT",
+        "katz-in": "dgt.encodings.katz:IN",
         "laplacian": "dgt.encodings.laplacian:LAPLACIAN",
         "node2vec": "dgt.encodings.node2vec:NODE2VEC",
         "none": "dgt.encodings.encoding:NONE",
@@ -215,6 +217,12 @@ METRICS: "Choices[Metric]" = Choices(
     },
     wrap="dgt.evaluate:custom_metric",
 )
+
+
+def described(choices: Choices[Any], text: str) -> dict[str, Any]:
+    """Returns the metadata of a setting that takes one or more of the choices."""
+    return {"choices": choices, "help": f"{text} Choices: {', '.join(choices)}."}
+
 
 _ALL: tuple[Choices[Any], ...] = (CRITERIA, ENCODINGS, MODELS, METRICS)
 

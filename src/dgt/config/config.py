@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from dgt.config.checks import typed
 from dgt.config.choices import MODELS, Choices
 from dgt.config.data import DataConfig
+from dgt.config.encoding import EncodingConfig
 from dgt.config.settings import (
     CriterionChoice,
-    EncodingConfig,
     ModelConfig,
     SequenceConfig,
     TrainConfig,

@@ -10,23 +10,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from dgt.config.checks import check_types, require, within
-from dgt.config.choices import CRITERIA, ENCODINGS, METRICS, MODELS, Choices
+from dgt.config.choices import CRITERIA, METRICS, MODELS, described
 from dgt.errors import InputError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     CriterionChoice = str | Callable[[Data, int], Any]
-    EncodingChoice = str | Callable[[Data], Any]
 else:  # the command line and files take names
-    CriterionChoice = EncodingChoice = str
+    CriterionChoice = str
 
 DEFAULT_CRITERIA = ("bfs", "ppr", "similarity")
-
-
-def _choices(choices: Choices[Any], text: str) -> dict[str, Any]:
-    """Returns the metadata of a setting that takes one or more of the choices."""
-    return {"choices": choices, "help": f"{text} Choices: {', '.join(choices)}."}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +29,7 @@ class SequenceConfig:
 
     criteria: tuple[CriterionChoice, ...] | None = field(
         default=None,
-        metadata=_choices(
+        metadata=described(
             CRITERIA,
             "Sorting criteria. The absolute ones have one order for all nodes. With several edge "
             "tables, bfs:follows sorts by the edges of the table follows only. Unset: bfs, ppr and "
@@ -66,56 +60,12 @@ class SequenceConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncodingConfig:
-    """Positional encoding: the graph's structure, added to the features."""
-
-    encoding: EncodingChoice = field(
-        default="katz",
-        metadata=_choices(
-            ENCODINGS, "Positional encoding that dgt and transformer add to the features."
-        ),
-    )
-    katz_order: int = 1
-    """Longest path counted (the K of the Katz sum)."""
-    katz_beta: float = 0.5
-    """Factor of a path's weight for each further edge."""
-    katz_scaling: Literal["sum", "l2", "none"] = "l2"
-    """Divide each Katz row by its sum or its L2 norm, or do not scale it."""
-    anchors: int | None = None
-    """Number of anchors N', the nodes of highest degree. Unset: all nodes of a graph of up to 8192
-    nodes, 128 of a larger one."""
-    laplacian_columns: int = 16
-    """Number of Laplacian eigenvectors, for encoding laplacian and for gt-full and gt-sparse."""
-    node2vec_channels: int = 64
-    """Size of the vectors of encoding node2vec."""
-    node2vec_p: float = 1.0
-    """Return parameter p of the walks of node2vec; above 1, they seldom step back."""
-    node2vec_q: float = 1.0
-    """In-out parameter q of the walks of node2vec; above 1, they stay near their start."""
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        ENCODINGS.check(self.encoding, "encoding")
-        within(
-            self,
-            {
-                "katz_order": (1, 100),
-                "anchors": (1, 2**31 - 1),
-                "laplacian_columns": (1, 10_000),
-                "node2vec_channels": (1, 10_000),
-            },
-        )
-        positive = {"katz_beta": (0, 1000), "node2vec_p": (0, 1e6), "node2vec_q": (0, 1e6)}
-        within(self, positive, above=True)
-
-
-@dataclass(frozen=True, kw_only=True)
 class ModelConfig:
     """The network."""
 
     model: str = field(
         default="dgt",
-        metadata=_choices(
+        metadata=described(
             MODELS,
             "dgt attends over several criteria, dgt-light over one; the others are baselines, for "
             "which some settings have other defaults.",
@@ -225,7 +175,7 @@ class TrainConfig:
     semicolons), or a number per node."""
     metric: str | None = field(
         default=None,
-        metadata=_choices(
+        metadata=described(
             METRICS,
             "Metric on the validation nodes that selects the best epoch and settings. Unset: that "
             "of the benchmark; for other graphs accuracy or, if a class is rare, average-precision "

@@ -57,43 +57,54 @@ def distinct(edges: Tensor, weights: Tensor | None, num_nodes: int) -> tuple[Ten
     return torch.stack([pairs // num_nodes, pairs % num_nodes]), weights
 
 
+def directed_weights(data: Data) -> Tensor | None:
+    """Returns the sum of each directed edge's weights over all tables, scaled to mean 1; None if no
+    table has weights. Shape: ``(E,)``, float64."""
+    weights = data.get(DIRECTED_WEIGHTS)
+    if weights is None or bool(((weights == 0) | (weights == 1)).all()):
+        return None
+    sums = weights.sum(dim=1)
+    return sums / sums.mean()
+
+
 def directed_adjacency(data: Data, direction: Direction = "out") -> scipy.sparse.csr_array:
-    """Returns the adjacency matrix of the directed edges without self-loops, shape ``(N, N)``.
-
-    Column indices are sorted. All values are 1.
-
-    Args:
-        data: A graph with directed edges.
-        direction: ``"out"``: a row holds the nodes that its node links to. ``"in"``: those that
-            link to it.
-    """
-    return _matrix(data, direction, None)
+    """Returns :func:`link_matrix` of the directed edges of a graph, without weights."""
+    require_direction(data, f"the matrix of {direction}-links")
+    return link_matrix(data[DIRECTED], data.num_nodes, direction)
 
 
 def weighted_directed_adjacency(data: Data, direction: Direction = "out") -> scipy.sparse.csr_array:
     """Like :func:`directed_adjacency`, with the weights of the edges, whose mean is 1."""
-    weights = data.get(DIRECTED_WEIGHTS)
-    if weights is None or bool(((weights == 0) | (weights == 1)).all()):
-        return _matrix(data, direction, None)
-    sums = weights.sum(dim=1)
-    return _matrix(data, direction, (sums / sums.mean()).cpu().numpy())
+    require_direction(data, f"the matrix of {direction}-links")
+    return link_matrix(data[DIRECTED], data.num_nodes, direction, directed_weights(data))
 
 
-def _matrix(data: Data, direction: Direction, values: np.ndarray | None) -> scipy.sparse.csr_array:
-    require_direction(data, f"{direction}-links")
-    N = data.num_nodes
-    edges = plain(data[DIRECTED], DIRECTED)
+def link_matrix(
+    edges: Tensor, num_nodes: int, direction: Direction, weights: Tensor | None = None
+) -> scipy.sparse.csr_array:
+    """Returns the adjacency matrix of directed edges without self-loops, shape ``(N, N)``.
+
+    Column indices are sorted.
+
+    Args:
+        edges: Edges from source to target. Shape: ``(2, E)``.
+        num_nodes: Number of nodes N.
+        direction: ``"out"``: a row holds the nodes that its node links to. ``"in"``: those that
+            link to it.
+        weights: Weight of each edge (default: all values are 1). Shape: ``(E,)``.
+    """
+    edges = plain(edges, DIRECTED)
     if edges.dim() != 2 or edges.size(0) != 2 or edges.dtype != torch.int64:
         shown = f"{str(edges.dtype).removeprefix('torch.')} {tuple(edges.shape)}"
         raise InputError(f"{DIRECTED}: got {shown}, expected integers of shape (2, E)")
-    if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= N):
-        raise InputError(f"{DIRECTED}: expected nodes from 0 to {N - 1}")
+    if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= num_nodes):
+        raise InputError(f"{DIRECTED}: expected nodes from 0 to {num_nodes - 1}")
     source, target = edges.numpy()
     other = source != target
-    values = np.ones(len(source)) if values is None else values
-    plainly = bool((values == 1).all())
-    matrix = scipy.sparse.csr_array((values[other], (source[other], target[other])), shape=(N, N))
-    if plainly:
+    values = np.ones(len(source)) if weights is None else weights.cpu().numpy()
+    ends = (source[other], target[other])
+    matrix = scipy.sparse.csr_array((values[other], ends), shape=(num_nodes, num_nodes))
+    if weights is None:
         matrix.data[:] = 1  # duplicates were added up
     if direction == "in":
         matrix = matrix.T.tocsr()

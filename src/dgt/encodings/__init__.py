@@ -8,8 +8,9 @@ A function of your own can be used in place of a name or registered under one:
 """
 
 from dgt.config import ENCODINGS
+from dgt.encodings.anchors import choose_anchors
 from dgt.encodings.encoding import Encoding
-from dgt.encodings.katz import Katz, choose_anchors, katz, katz_rows
+from dgt.encodings.katz import Katz, katz, katz_rows
 from dgt.encodings.laplacian import laplacian
 from dgt.encodings.node2vec import node2vec
 

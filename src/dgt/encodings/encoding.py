@@ -26,6 +26,9 @@ class Encoding:
     """What another graph must share so that a trained model can use it. ``"anchors"``: all nodes,
     by id, and all edges between them; it may have further nodes. ``"edges"``: all nodes and edges,
     since the columns have no meaning on another graph. ``"always"``: nothing."""
+    direction: Literal["unused", "used", "needed"] = "unused"
+    """Whether the columns depend on the direction of the edges: never, where it is known, or so
+    that it must be known."""
     rows: Callable[[Data, EncodingConfig], CachedRows] | None = None
     """The rows that ``dgt prepare`` caches, if the encoding is expensive."""
     tuned: bool = False

@@ -1,51 +1,29 @@
 """The Katz encoding: weighted paths from each node to the anchors."""
 
 from functools import cache as once
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from dgt.config import EncodingConfig
+from dgt.data.direction import DIRECTED, directed_weights, link_matrix
 from dgt.data.edge_tables import edge_weights, of_table, table_names
 from dgt.data.matrices import adjacency, require_graph, scaled_rows, to_torch
+from dgt.encodings.anchors import choose_anchors
 from dgt.encodings.encoding import Encoding
+from dgt.encodings.make import beside
 from dgt.errors import InputError
 from dgt.storage import segments
 from dgt.storage.files import cache_folder
 from dgt.storage.fingerprint import fingerprint
 
 SCALINGS = ("sum", "l2", "none")
+Direction = Literal["both", "out", "in"]
 FOLDER = "katz"  # in the cache
-
-# Default number of anchors. The paths between all nodes of a large graph would not fit into memory,
-# and a few of its hubs already make dense columns.
-SMALL_GRAPH = 8192
-FEW_ANCHORS = 128
-
-
-def choose_anchors(edge_index: Tensor, num_nodes: int, count: int | None = None) -> Tensor:
-    """Returns the nodes of highest degree, ties by id; all nodes by id if the graph has no more.
-
-    Args:
-        edge_index: Edges, int64 ``(2, E)``.
-        num_nodes: Number of nodes N.
-        count: Maximum number of anchors N' (default: all nodes of a graph of up to 8192 nodes, 128
-            of a larger one).
-
-    Returns:
-        int64 ``(N',)``.
-    """
-    if count is None:
-        count = num_nodes if num_nodes <= SMALL_GRAPH else FEW_ANCHORS
-    if num_nodes <= count:
-        return torch.arange(num_nodes)
-    degrees = np.diff(adjacency(edge_index, num_nodes).indptr)
-    return torch.from_numpy(np.argsort(-degrees, kind="stable")[:count])
 
 
 def katz(
@@ -57,6 +35,7 @@ def katz(
     scaling: str = EncodingConfig.katz_scaling,
     anchors: Tensor,
     weights: Tensor | None = None,
+    direction: Direction = "both",
     cache: bool = False,
 ) -> Tensor:
     r"""Computes the columns of the anchors in the matrix of the paper's Katz positional encoding,
@@ -65,11 +44,11 @@ def katz(
         \hat{\mathbf{A}} = \sum_{k=1}^{K} \beta^{k-1} \mathbf{A}^k
 
     where :math:`\mathbf{A}` is the symmetric adjacency matrix without self-loops. An entry counts
-    the paths of up to :math:`K` edges from a node to an anchor; longer paths weigh less.
+    the paths of up to :math:`K` edges from a node to an anchor; longer paths weigh less. Along
+    out-links, paths lead from the node to the anchor, along in-links from the anchor to the node.
 
     Args:
-        edge_index: Edges, int64 ``(2, E)``. They are treated as undirected, and self-loops are
-            ignored.
+        edge_index: Edges, int64 ``(2, E)``. Self-loops are ignored.
         num_nodes: Number of nodes N.
         order: Longest path counted, K.
         beta: Factor of a path's weight for each further edge.
@@ -79,6 +58,8 @@ def katz(
             in this graph, is zero.
         weights: Weight of each edge, for :math:`\mathbf{A}` (default: 1). The edges must then be
             in both directions, without duplicates and self-loops. Shape: ``(E,)``.
+        direction: ``"both"``: edges are treated as undirected. ``"out"`` and ``"in"``: they lead
+            from source to target, and paths follow them forward or backward.
         cache: Read the rows from the cache if ``dgt prepare`` has written them there.
 
     Returns:
@@ -92,6 +73,7 @@ def katz(
         scaling=scaling,
         anchors=anchors,
         weights=weights,
+        direction=direction,
     )
     if cache and not rows.missing(cache_folder()):
         made = list(segments.through(rows, cache_folder()))
@@ -111,6 +93,7 @@ def katz_rows(
     scaling: str,
     anchors: Tensor,
     weights: Tensor | None = None,
+    direction: Direction = "both",
 ) -> segments.CachedRows:
     """Describes how to compute the rows of :func:`katz`.
 
@@ -129,7 +112,10 @@ def katz_rows(
     def powers() -> tuple[scipy.sparse.csr_array, ...]:
         """Returns A, and for the powers below ``order`` times the selection of the anchors, their
         weighted sum and the last one. All products have shape ``(N, N')``, never ``(N, N)``."""
-        A = adjacency(edge_index, num_nodes, weights)
+        if direction == "both":
+            A = adjacency(edge_index, num_nodes, weights)
+        else:
+            A = link_matrix(edge_index, num_nodes, direction, weights)
         present = np.flatnonzero(chosen >= 0)
         selection = scipy.sparse.csr_array(
             (np.ones(len(present)), (chosen[present], present)), shape=(num_nodes, len(chosen))
@@ -154,7 +140,8 @@ def katz_rows(
     decisive = [edge_index.cpu().numpy(), chosen]
     if weights is not None:
         decisive.append(weights.cpu().numpy())
-    name = fingerprint(decisive, ("katz", num_nodes, order, beta, scaling))
+    kind = "katz" if direction == "both" else f"katz-{direction}"
+    name = fingerprint(decisive, (kind, num_nodes, order, beta, scaling))
     return segments.CachedRows(f"{FOLDER}/{name}", "Katz encoding", num_nodes, make)
 
 
@@ -164,7 +151,8 @@ def katz_of(
     """Computes the rows of :func:`katz` for a few nodes, without those of all others.
 
     Args:
-        A: Symmetric adjacency matrix without self-loops. Shape: ``(N, N)``.
+        A: Adjacency matrix without self-loops; for out- or in-links, the matrix of these links.
+            Shape: ``(N, N)``.
         nodes: The nodes, int64 ``(Q,)``.
         settings: The settings of the encoding.
         anchors: As for :func:`katz`.
@@ -235,40 +223,47 @@ class Katz(BaseTransform):
         )
 
 
-def _arguments(data: Data, settings: EncodingConfig, anchors: Tensor | None) -> dict[str, Any]:
+def _arguments(
+    data: Data, settings: EncodingConfig, anchors: Tensor | None, direction: Direction
+) -> dict[str, Any]:
     if anchors is None:
         anchors = choose_anchors(data.edge_index, data.num_nodes, settings.anchors)
+    both = direction == "both"
     return {
-        "edge_index": data.edge_index,
+        "edge_index": data.edge_index if both else data[DIRECTED],
         "num_nodes": data.num_nodes,
         "order": settings.katz_order,
         "beta": settings.katz_beta,
         "scaling": settings.katz_scaling,
         "anchors": anchors,
-        "weights": edge_weights(data),
+        "weights": edge_weights(data) if both else directed_weights(data),
+        "direction": direction,
     }
 
 
-def _columns(data: Data, settings: EncodingConfig, anchors: Tensor | None) -> Tensor:
-    """Returns the columns of the anchors; with several edge tables, for each of them."""
-    names = table_names(data)
-    if not names:
-        return katz(**_arguments(data, settings, anchors), cache=True)
-    anchors = _arguments(data, settings, anchors)["anchors"]
-    parts = [katz(**_arguments(of_table(data, name), settings, anchors)) for name in names]
-    arrays = [
-        scipy.sparse.csr_array(
-            (part.values().numpy(), part.col_indices().numpy(), part.crow_indices().numpy()),
-            tuple(part.shape),
-        )
-        for part in parts
-    ]
-    return to_torch(scipy.sparse.csr_array(scipy.sparse.hstack(arrays, format="csr")))
+def _encoding(direction: Direction, tuned: bool = False) -> Encoding:
+    def columns(data: Data, settings: EncodingConfig, anchors: Tensor | None) -> Tensor:
+        """Returns the columns of the anchors; with several edge tables, for each of them."""
+        given = _arguments(data, settings, anchors, direction)
+        names = table_names(data)
+        if not names:
+            return katz(**given, cache=True)
+        own = (of_table(data, name) for name in names)
+        parts = [_arguments(table, settings, given["anchors"], direction) for table in own]
+        return beside([katz(**part) for part in parts])
+
+    def rows(data: Data, settings: EncodingConfig) -> segments.CachedRows:
+        return katz_rows(**_arguments(data, settings, None, direction))
+
+    return Encoding(
+        columns=columns,
+        carries_over="anchors",
+        direction="unused" if direction == "both" else "needed",
+        rows=rows,
+        tuned=tuned,
+    )
 
 
-KATZ = Encoding(
-    columns=_columns,
-    carries_over="anchors",
-    rows=lambda data, settings: katz_rows(**_arguments(data, settings, None)),
-    tuned=True,
-)
+KATZ = _encoding("both", tuned=True)
+OUT = _encoding("out")
+IN = _encoding("in")

@@ -18,10 +18,11 @@ from dgt.inspection import Inspection
 from dgt.models import build, require_memory, require_weights
 from dgt.nn.flops import multiply_adds
 from dgt.prepare import carries_over, prepare
+from dgt.runs.facts import Facts
 from dgt.runs.features import with_features
 from dgt.runs.files import Settings, read_metrics, read_settings
 from dgt.runs.folder import RunFolder, State
-from dgt.runs.modelfile import Facts, read_model
+from dgt.runs.modelfile import read_model
 from dgt.storage.paths import as_path
 from dgt.system.devices import device_of, seeded
 from dgt.training import distributed
@@ -220,15 +221,19 @@ class NodeModel:
         """Builds the model. Its weights are drawn on the CPU and thus equal on all devices."""
         self.facts_ = facts
         self._task = task_of(facts)
-        sizes = (facts.in_channels, self._task.out_channels, facts.encoding_columns)
+        sizes = self._sizes(facts)
         with seeded(self.config.train.seed, torch.device("cpu")):
             self.model_: nn.Module = build(self.config, *sizes).to(self._device)
+
+    def _sizes(self, facts: Facts) -> tuple[int, int, int | tuple[int, ...]]:
+        """Returns the numbers of features, of outputs and of columns of the encoding."""
+        columns = facts.encoding_sizes(self.config.record.several_encodings)
+        return facts.in_channels, task_of(facts).out_channels, columns
 
     def _restore(self, folder: RunFolder) -> Self:
         self._device = device_of(self.config)
         weights, facts = read_model(folder.model)
-        sizes = facts.in_channels, task_of(facts).out_channels, facts.encoding_columns
-        require_weights(folder.model, weights, self.config, sizes)
+        require_weights(folder.model, weights, self.config, self._sizes(facts))
         self._build(facts)
         self.model_.load_state_dict(weights)
         self.model_.eval()
@@ -250,7 +255,7 @@ class NodeModel:
             self.facts_.require_graph(data, carries_over(self.config))
             require_memory(self.config, data.num_nodes)
             inputs = prepare(data, self.config, self.facts_.find_anchors(data))
-            self.facts_.require_columns(data, inputs.get("encoding"))
+            self.facts_.require_columns(data, inputs.encoding_widths)
             return data, steps_for(self.config, inputs, self._device)
         if hasattr(self, "_steps"):
             return self._data, self._steps

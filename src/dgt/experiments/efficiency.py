@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from dgt.config import Config
 from dgt.config.documents import require
 from dgt.data import load
-from dgt.encodings.katz import FEW_ANCHORS
+from dgt.encodings.anchors import FEW_ANCHORS
 from dgt.estimator import NodeClassifier
 from dgt.experiments.accuracy import NOTHING, interval, over_runs
 from dgt.experiments.nodesort import DATASETS

@@ -5,12 +5,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from dgt.config import CRITERIA, ENCODINGS
+from dgt.data.direction import DIRECTED, DIRECTED_WEIGHTS, is_directed
 from dgt.data.matrices import scaled_rows
 from dgt.encodings.katz import katz_of
+from dgt.encodings.make import carries_over, make_columns
 from dgt.explore.edits import Edits, without
 from dgt.explore.session import Session
 from dgt.explore.trace import Inputs
@@ -30,6 +34,7 @@ def changed_graph(session: Session, edits: Edits) -> Graph:
     if edits.of_graph:
         row = np.repeat(np.arange(session.num_nodes), np.diff(A.indptr))
         data.edge_index = torch.from_numpy(np.stack([row, A.indices.astype(np.int64)]))
+        _keep_links(data, A)
     if edits.of_features:
         data.x = data.x.clone()
     for node in edits.nodes:
@@ -39,6 +44,17 @@ def changed_graph(session: Session, edits: Edits) -> Graph:
     graph = Graph(data)
     graph.adjacency = A
     return graph
+
+
+def _keep_links(data: Data, A: scipy.sparse.csr_array) -> None:
+    """Leaves out the directed edges, and their weights, that the adjacency matrix does not have."""
+    if is_directed(data):
+        N, (source, target) = data.num_nodes, data[DIRECTED]
+        row = np.repeat(np.arange(N), np.diff(A.indptr))
+        kept = np.isin(source.numpy() * N + target.numpy(), row * N + A.indices.astype(np.int64))
+        data[DIRECTED] = data[DIRECTED][:, kept]
+        if data.get(DIRECTED_WEIGHTS) is not None:
+            data[DIRECTED_WEIGHTS] = data[DIRECTED_WEIGHTS][kept]
 
 
 class ChangedInputs(Inputs):
@@ -104,18 +120,17 @@ class ChangedInputs(Inputs):
             return None if encoding is None else gather_rows(encoding, nodes)
         config, data = self.session.config, self.session.inside.data
         anchors = self.session.inside.facts.find_anchors(data)
-        if anchors is not None:
+        if anchors is not None and config.encoding.encodings == ("katz",):
             made = katz_of(self._graph.adjacency, nodes.numpy(), config.encoding, anchors)
             return made.to(encoding.dtype)
-        record = ENCODINGS.record(config.encoding.encoding)
-        columns = record.columns(self._graph.data, config.encoding, None)
+        columns, _ = make_columns(self._graph.data, config.encoding, anchors)
         assert columns is not None
         return gather_rows(columns.to(encoding.dtype), nodes)
 
     @cached_property
     def _encodes_again(self) -> bool:
-        carries_over = ENCODINGS.record(self.session.config.encoding.encoding).carries_over
-        return carries_over == "anchors" or (carries_over == "always" and self.few)
+        settings = self.session.config.encoding
+        return settings.encodings == ("katz",) or (self.few and carries_over(settings) != "edges")
 
     @cached_property
     def _graph(self) -> Graph:
@@ -140,7 +155,7 @@ class ChangedInputs(Inputs):
 
     def _note_held(self) -> None:
         config, edits = self.session.config, self.edits
-        encoding = ENCODINGS.name(config.encoding.encoding)
+        encoding = ", ".join(ENCODINGS.name(each) for each in config.encoding.encodings)
         if self.given["encoding"] is not None and edits.of_graph and not self._encodes_again:
             self.held.append(f"The {encoding} encoding is that of the unchanged graph.")
         for t, criterion in enumerate(config.criteria):

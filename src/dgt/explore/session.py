@@ -135,7 +135,7 @@ class Session:
             raise InputError(f"epoch: got {epoch}, expected one of the kept epochs: {known}")
         facts, weights = self.inside.facts, read_kept(path)
         with torch.random.fork_rng(devices=()):
-            columns = facts.encoding_columns
+            columns = facts.encoding_sizes(self.config.record.several_encodings)
             model = build(self.config, facts.in_channels, len(facts.class_names), columns)
         try:
             model.load_state_dict(weights)

@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 
-from dgt.config import ENCODINGS
 from dgt.errors import InputError
 from dgt.explore.attention import as_view, predicted
 from dgt.explore.changed import FEW_NODES, ChangedInputs, changed_graph
@@ -12,7 +11,7 @@ from dgt.explore.edits import Edits
 from dgt.explore.session import Session
 from dgt.explore.trace import trace
 from dgt.nn import DGT
-from dgt.prepare import ONE_GRAPH, prepare
+from dgt.prepare import ONE_GRAPH, carries_over, prepare
 
 
 def what_if(
@@ -49,7 +48,7 @@ def _whole(session: Session, node: int, edits: Edits) -> dict[str, Any]:
     anchors = inside.facts.find_anchors(inside.data)
     inputs = prepare(changed_graph(session, edits).data, config, anchors)
     fixed = [name for name in inputs if name in ONE_GRAPH]
-    if ENCODINGS.record(config.encoding.encoding).carries_over == "edges" and "encoding" in inputs:
+    if "encoding" in inputs and carries_over(config) == "edges":
         fixed.append("encoding")
     inputs |= {name: inside.inputs[name] for name in fixed}
     held = [f"The input {name!r} is that of the unchanged graph." for name in fixed]

@@ -8,7 +8,7 @@ from torch import nn
 
 from dgt.config import Config, CriterionChoice
 
-Build = Callable[[Config, int, int, int], nn.Module]
+Build = Callable[[Config, int, int, Any], nn.Module]
 
 
 def no_memory(config: Config, nodes: int) -> float:
@@ -39,6 +39,9 @@ class Model:
     """Default criteria, for models that take sequences."""
     single_criterion: bool = False
     """Whether it supports only one criterion."""
+    several_encodings: bool = False
+    """Whether :attr:`build` is given the number of columns of each positional encoding, as a tuple,
+    in place of their sum."""
     batching: bool = False
     """Whether it supports training in batches, in chunks and with several ranks."""
 

@@ -5,7 +5,7 @@ from torch_geometric.data import Data
 from dgt.data.recipe import Recipe, sorted_by_id, without_table
 from dgt.data.targets import normalize_for
 from dgt.errors import InputError
-from dgt.runs.modelfile import Facts
+from dgt.runs.facts import Facts
 
 
 def with_features(data: Data, facts: Facts, directed: bool | None = None) -> Data:

@@ -11,6 +11,7 @@ from torch import Tensor
 from dgt.config import Config, to_toml
 from dgt.data.files import Predictions, write_predictions
 from dgt.errors import InputError
+from dgt.runs.facts import Facts
 from dgt.runs.files import (
     CHECKPOINT,
     CONFIG,
@@ -24,7 +25,7 @@ from dgt.runs.files import (
     require_run,
 )
 from dgt.runs.kept import clear_kept
-from dgt.runs.modelfile import Facts, write_model
+from dgt.runs.modelfile import write_model
 from dgt.storage.claims import LOCK, Claim
 from dgt.storage.files import write_text
 from dgt.storage.paths import as_path

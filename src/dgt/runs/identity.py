@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from dgt.data.direction import DIRECTED, is_directed
 from dgt.storage.fingerprint import fingerprint
 
 
@@ -27,20 +28,25 @@ class GraphIdentity:
     """Fingerprint of the edges, which number the nodes in the order of their ids."""
     keys: Tensor | None = None
     """Hash of each node id, int64 ``(N,)``. None: the ids are 0 to N - 1."""
+    directed: str | None = None
+    """Fingerprint of the directed edges, for a model that reads them."""
 
     @classmethod
-    def of(cls, data: Data) -> "GraphIdentity":
-        """Describes a normalized graph."""
+    def of(cls, data: Data, directed: bool = False) -> "GraphIdentity":
+        """Describes a normalized graph, with or without the direction of its edges."""
         ids = node_ids(data)
         keys = None if _is_numbered(ids) else torch.from_numpy(_keys(ids))
-        return cls(data.num_nodes, fingerprint([data.edge_index]), keys)
+        links = fingerprint([data[DIRECTED]]) if directed else None
+        return cls(data.num_nodes, fingerprint([data.edge_index]), keys, links)
 
     def is_same(self, data: Data) -> bool:
         """Returns whether a graph has the same ids in the same order, and the same edges."""
         if data.num_nodes != self.num_nodes:
             return False
-        in_order = np.array_equal(self.find(data), np.arange(self.num_nodes))
-        return in_order and fingerprint([data.edge_index]) == self.edges
+        if not np.array_equal(self.find(data), np.arange(self.num_nodes)):
+            return False
+        links = fingerprint([data[DIRECTED]]) if is_directed(data) else ""
+        return fingerprint([data.edge_index]) == self.edges and self.directed in (None, links)
 
     def is_part_of(self, data: Data) -> bool:
         """Returns whether a graph has all nodes and, between them, exactly the same edges."""
@@ -52,11 +58,16 @@ class GraphIdentity:
         # Number the nodes as in this graph, and sort the edges as normalization does.
         number = torch.full((data.num_nodes,), -1)
         number[torch.from_numpy(found)] = torch.arange(self.num_nodes)
-        source, target = number[data.edge_index]
+        links = self._inside(data[DIRECTED], number) if is_directed(data) else ""
+        same = self._inside(data.edge_index, number) == self.edges
+        return same and self.directed in (None, links)
+
+    def _inside(self, edges: Tensor, number: Tensor) -> str:
+        """Returns the fingerprint of the edges between numbered nodes."""
+        source, target = number[edges]
         inside = (source >= 0) & (target >= 0)
         pairs = (source[inside] * self.num_nodes + target[inside]).sort().values
-        edges = torch.stack([pairs // self.num_nodes, pairs % self.num_nodes])
-        return fingerprint([edges]) == self.edges
+        return fingerprint([torch.stack([pairs // self.num_nodes, pairs % self.num_nodes])])
 
     def find(self, data: Data) -> np.ndarray:
         """Finds the nodes in a graph by their ids.

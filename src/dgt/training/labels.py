@@ -25,7 +25,7 @@ POSITIVE = {("0", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("-", "+")
 
 def facts(data: Data, settings: TrainConfig, named: bool) -> dict[str, Any]:
     """Returns what a model stores about the labels of its training graph, see
-    :class:`~dgt.runs.modelfile.Facts`. Warns of rare classes.
+    :class:`~dgt.runs.facts.Facts`. Warns of rare classes.
 
     Args:
         data: The graph with one split, and labels in the form of the task.

@@ -19,9 +19,9 @@ from dgt.data.splits import choose, part_numbers
 from dgt.data.targets import normalize_for
 from dgt.encodings import choose_anchors
 from dgt.models import require_memory
-from dgt.prepare import carries_over, prepare, with_edge_tables
+from dgt.prepare import carries_over, prepare, reads_direction, with_edge_tables
+from dgt.runs.facts import Facts
 from dgt.runs.identity import GraphIdentity, node_ids
-from dgt.runs.modelfile import Facts
 from dgt.system.devices import device_of
 from dgt.system.machine import trim
 from dgt.system.notes import note_once
@@ -60,6 +60,9 @@ class Problem:
         del given
         require_label(data)
         config = with_edge_tables(config, data)
+        directed = reads_direction(config, data)
+        if directed:  # so that graphs to predict are read like this one
+            config = config.replace(directed=True)
         masks = data.get("train_mask")
         index = config.train.split_index
         data, splits = choose(data, config.train.splits, index)
@@ -75,7 +78,7 @@ class Problem:
         anchors = None
         if carries_over(config) == "anchors":
             anchors = choose_anchors(data.edge_index, data.num_nodes, config.encoding.anchors)
-        ids, graph = node_ids(data), GraphIdentity.of(data)
+        ids, graph = node_ids(data), GraphIdentity.of(data, directed)
         facts = Facts(
             in_channels=data.x.size(1),
             **labels.facts(data, config.train, named),
@@ -83,6 +86,7 @@ class Problem:
             recipe=None if recipe is None else list(recipe.columns),
             anchors=None if anchors is None else [ids[node] for node in anchors.tolist()],
             edges=graph.edges,
+            directed_edges=graph.directed,
             num_nodes=graph.num_nodes,
             node_keys=graph.keys,
             splits=part_numbers(data),
@@ -140,9 +144,9 @@ class Problem:
         inputs = distributed.first_of_machine_first(
             lambda: prepare(data, self.config, self.anchors, progress=progress)
         )
-        encoding = inputs.get("encoding")
-        columns = 0 if encoding is None else encoding.size(1)
-        self.facts = replace(self.facts, encoding_channels=columns)
+        widths = list(inputs.encoding_widths)
+        several = widths if len(widths) > 1 else None
+        self.facts = replace(self.facts, encoding_channels=sum(widths), encoding_widths=several)
         if self.config.record.batching and distributed.rank() == 0:
             queries, classes = int(data.train_mask.sum()), max(len(data.class_names), 1)
             budget.warn(self.config, inputs, queries, classes, distributed.size(), device)
@@ -154,7 +158,7 @@ class Problem:
             # From now on, a process only needs its own rows.
             data.num_nodes, data.x, data.edge_index = data.num_nodes, None, None
             data.directed_edge_index = data.directed_edge_weights = None
-        del inputs, encoding
+        del inputs
         trim(from_now_on=isinstance(steps, Chunked | Ranks))
         return steps
 

@@ -19,7 +19,7 @@ from dgt.data.recipe import as_given, given_ids
 from dgt.data.splits import PARTS
 from dgt.data.targets import SEPARATOR
 from dgt.evaluate import summarize
-from dgt.runs.modelfile import Facts
+from dgt.runs.facts import Facts
 from dgt.training import distributed
 from dgt.training.loop import History
 from dgt.training.problem import Problem
