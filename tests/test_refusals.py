@@ -1,14 +1,17 @@
 """What a NodeClassifier refuses, where it could answer confidently and wrongly."""
 
+import os
 from pathlib import Path
 
 import pytest
 import torch
 
 from dgt import InputError, NodeClassifier
+from dgt.data.files import read
 from dgt.encodings import ENCODINGS
 from dgt.encodings.encoding import Encoding
 from dgt.evaluate import METRICS, Metric
+from dgt.models import MODELS, Model
 from tests.small import QUICK, block_graph
 
 SHORT = QUICK | {"epochs": 3}
@@ -78,3 +81,35 @@ def test_a_list_of_criteria_is_a_tuple():
     from dgt.config import SequenceConfig
 
     assert SequenceConfig(criteria=["bfs"]).criteria == ("bfs",)
+
+
+@pytest.mark.parametrize("channels", [2, 4])
+def test_a_model_that_returns_other_logits(monkeypatch: pytest.MonkeyPatch, channels: int):
+    class Wide(torch.nn.Linear):
+        def forward(self, x: torch.Tensor, nodes: torch.Tensor | None = None) -> torch.Tensor:
+            return super().forward(x if nodes is None else x[nodes])
+
+    record = Model(build=lambda config, features, *_: Wide(features, channels), inputs=("x",))
+    monkeypatch.setitem(MODELS._entries, "wide", record)
+    message = rf"model Wide: returned \(\d+, {channels}\), expected logits of shape \(\d+, 3\)"
+    with pytest.raises(InputError, match=message):
+        NodeClassifier(model="wide", epochs=1).fit(block_graph())
+
+
+def test_nothing_is_computed_before_fit():
+    with pytest.raises(InputError, match="not fitted yet"):
+        NodeClassifier().multiply_adds(block_graph())
+
+
+@pytest.mark.parametrize("entry", [3, None, "bfs"])
+def test_what_is_registered_is_a_function_or_a_record(entry: object):
+    with pytest.raises(InputError, match=r"\['own'\]: got .*, expected a function or the record"):
+        ENCODINGS["own"] = entry
+
+
+@pytest.mark.parametrize("name", ["graph.npz", "graph.pt", "nodes.csv", "nodes.parquet"])
+def test_only_regular_files_are_opened(tmp_path: Path, name: str):
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(InputError, match=f"{name}: expected a regular file"):
+        read(tmp_path if name.startswith("nodes") else tmp_path / name)

@@ -10,8 +10,10 @@ Expect = Literal["refused", "accepted", "either"]
 
 # A message that is longer repeats the user's data instead of naming the place.
 LONGEST_MESSAGE = 1500
+ERROR = re.compile(r"^error: ", re.MULTILINE)
 # Printed by Python's ``warnings``, with a line of our code that means nothing to the user.
-PYTHON_WARNING = re.compile(r"^\S+\.py:\d+: \w*Warning: .*", re.MULTILINE)
+# The cases' own modules may warn.
+PYTHON_WARNING = re.compile(r"^(?!\S*/own_)\S+\.py:\d+: \w*Warning: .*", re.MULTILINE)
 
 
 class Wrong(Exception):
@@ -92,6 +94,11 @@ def listing(folder: Path) -> dict[str, tuple[int, int] | None]:
                 yield name, (about.st_size, about.st_mtime_ns)
 
     return dict(entries(folder)) if folder.is_dir() else {}
+
+
+def error_line(err: str) -> str:
+    """Returns the text after the last ``error: `` at the start of a line of stderr, or ""."""
+    return ERROR.split(err)[-1] if ERROR.search(err) else ""
 
 
 def require_clear(message: str, names: tuple[str, ...]) -> None:

@@ -21,6 +21,7 @@ from tests.campaign.case import (
     Outcome,
     Verdict,
     Wrong,
+    error_line,
     listing,
     require_clear,
     require_no_parts,
@@ -57,8 +58,8 @@ def finished(code: int, out: str, err: str) -> Outcome:
         return Outcome(refused=False, answer=out)
     if code != 2:
         raise Wrong(f"exit code {code}", err[-800:])
-    before, found, message = err.rpartition("error: ")
-    if not found or (before and not before.endswith("\n")):
+    message = error_line(err)
+    if not message:
         raise Wrong("message", f"no line 'error: ...': {err[-400:]!r}")
     return Outcome(refused=True, message=message)
 

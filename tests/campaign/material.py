@@ -111,12 +111,13 @@ def arrays() -> dict[str, np.ndarray]:
     data = graph()
     names = ("x", "edge_index", "y", "train_mask", "val_mask", "test_mask")
     found = {name: data[name].numpy() for name in names}
-    return found | {"node_ids": np.array(data.node_ids), "class_names": np.array(NAMES)}
+    lists = ("node_ids", "class_names", "feature_names")
+    return found | {name: np.array(data[name]) for name in lists}
 
 
 def tensors() -> dict[str, Any]:
     """Returns the graph as a dict of tensors and lists."""
-    return {name: value for name, value in graph().to_dict().items() if name != "feature_names"}
+    return graph().to_dict()
 
 
 def predictions(path: Path | str) -> dict[str, tuple[str, float]]:
@@ -165,6 +166,30 @@ def require_run(folder: Path | str = "run") -> None:
         raise Wrong("files left", "checkpoint.safetensors")
 
 
+def require_task(task: str, folder: Path | str = "run") -> None:
+    """Raises :class:`Wrong` unless a folder holds a run on the graph with a metric that fits.
+
+    Args:
+        task: "multilabel", with the classes as labels, or "regression" of the first feature.
+        folder: The folder.
+    """
+    data = graph()
+    rows = pq.read_table(Path(folder, "predictions.parquet")).to_pylist()
+    metrics = json.loads(Path(folder, "metrics.json").read_text())["test"]
+    if [row["id"] for row in rows] != data.node_ids:
+        raise Wrong("wrong answer", f"predictions of other nodes: {rows[:3]}")
+    test = [row for row, inside in zip(rows, data.test_mask, strict=True) if inside]
+    if task == "regression":
+        errors = [row["prediction"] for row in test] - data.x[data.test_mask, 0].double().numpy()
+        found, expected = metrics["mae"], float(np.abs(errors).mean())
+    else:
+        names = [NAMES[c] for c in data.y[data.test_mask]]
+        right = [row["prediction"] == name for row, name in zip(test, names, strict=True)]
+        found, expected = metrics["accuracy"], sum(right) / len(right)
+    if not abs(found - expected) < 1e-6:
+        raise Wrong("wrong answer", f"metric {found}, computed {expected}")
+
+
 def warm_up() -> None:
     """Compiles or loads the operators, so that no case pays for it."""
     from dgt import NodeClassifier
@@ -196,6 +221,7 @@ def make(folder: Path) -> None:
         _run(main, ["train", *raw, "--out", "arrays"])
         _run(main, ["train", *raw, "--out", "plain", "--encoding=none"])
         _run(main, ["train", *here, "--out", "two", "--runs=2"])
+        _run(main, ["train", *here, "--out", "kept", "--keep-checkpoints=3"])
         longer = [str(folder / "graph"), "--quiet", *LONGER]
         _interrupt(loop, lambda: main(["train", *longer, "--out", "half"]))
         _run(main, ["train", *longer, "--out", "whole"])

@@ -21,7 +21,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from tests.campaign.case import Wrong
+from tests.campaign.case import Wrong, error_line
 
 ROOT = Path(__file__).parents[2]
 HANG = 60.0
@@ -44,7 +44,7 @@ class End:
     @property
     def message(self) -> str:
         """The text of the line ``error: ...``."""
-        return self.err.rpartition("error: ")[2].strip()
+        return error_line(self.err).strip()
 
 
 class Started:

@@ -128,7 +128,7 @@ def test_a_function_cannot_pass_for_another() -> None:
         CRITERIA["bfs"] = bfs
     with pytest.raises(InputError, match="'katz' is built in and cannot be removed"):
         del ENCODINGS["katz"]
-    with pytest.raises(InputError, match="expected a name without spaces, got 'by age'"):
+    with pytest.raises(InputError, match="got the name 'by age', expected at most 100 letters"):
         CRITERIA["by age"] = by_age
     with pytest.raises(InputError, match="expected the record of a model"):
         MODELS["mine"] = nn.Linear

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dgt.ops.memory import LEAST, LINE, POOL, Pool, empty
+from dgt.ops.memory import LEAST, LINE, POOL, Pool, convert, empty
 
 
 def test_a_result_has_the_wanted_shape_and_starts_on_a_cache_line() -> None:
@@ -60,3 +60,10 @@ def test_idle_memory_does_not_pile_up() -> None:
     pool.clear()
     assert pool.idle_bytes == 0
     assert pool.lent_bytes == 0
+
+
+def test_a_lazily_negated_view_keeps_its_sign() -> None:
+    for dtype in (torch.float16, torch.bfloat16):
+        x = torch.tensor([1.0, -2.0, 3.0], dtype=dtype)
+        view = torch._neg_view(-x)
+        assert convert(view, torch.float32).tolist() == [1.0, -2.0, 3.0]

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from dgt import Config, NodeClassifier
 from dgt.training.results import warn_unpredicted, without_class_warnings
-from dgt.tune.trials import train_once
+from dgt.tune.worker import train_once
 from tests.small import QUICK, block_graph
 
 

@@ -282,7 +282,7 @@ def test_a_trial_that_fails_does_not_end_the_search(graph, tmp_path, monkeypatch
 
 
 def test_test_nodes_are_not_used(tmp_path, monkeypatch):
-    from dgt.tune.trials import train_once
+    from dgt.tune.worker import train_once
 
     replace_training(monkeypatch, train_once)
     config = Config().replace(epochs=4, hidden_channels=16)
@@ -444,3 +444,14 @@ def test_a_search_that_cannot_succeed_ends_soon(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="the first 3 trials failed: metric 'own': got nan"):
         search(str(graph), config, tmp_path / "out", trials=50, workers=1)
     assert len(calls) == 3
+
+
+def test_a_lack_of_memory_is_an_error_of_the_settings(monkeypatch) -> None:
+    def fit(*_: object, **__: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 TB")
+
+    from dgt.tune.worker import train_once
+
+    monkeypatch.setattr("dgt.estimator.NodeClassifier.fit", fit)
+    with pytest.raises(InputError, match="out of memory"):
+        train_once("synthetic:nodes=30,edges=60,features=4,classes=2", Config(), {})

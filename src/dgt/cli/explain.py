@@ -38,17 +38,16 @@ def explain(
     use_threads(threads)
 
     from dgt.data import load
-    from dgt.estimator import NodeClassifier
+    from dgt.estimator import load_estimator
 
     if out is not None:
         from dgt.report import plots
         from dgt.report.attention_figure import attention
 
         plots.check_path(out)
-    classifier = NodeClassifier.load(run, **({} if device is None else {"device": device}))
-    config = classifier.config
-    data = load(graph_of(run, None), config.train.splits, config.data)
-    found = classifier.explain(node, top, data)
+    model = load_estimator(run, device)
+    data = load(graph_of(run, None), model.config.train.splits, model.config.data)
+    found = model.inspect(data).explain(node, top)
     show_keys(found)
     if out is not None:
         plots.save(attention({f"Node {found.id}": found}), out)

@@ -76,7 +76,7 @@ def graph_of(run: Path, graph: str | None) -> str:
     """Returns the graph to use with a run: the given one, else the one it was trained on."""
     from dgt.runs.files import read_settings
 
-    name = graph or read_settings(run).graph
+    name = read_settings(run).graph if graph is None else graph
     if name is None:
         raise InputError(f"{run}: config.toml does not name a graph; pass it after the run")
     return name

@@ -7,6 +7,7 @@ To add an entry to the package, write a file with its record and add a line here
 """
 
 import pickle
+import re
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import suppress
 from importlib import import_module
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 Record = TypeVar("Record")
 
+LONGEST_NAME = 100
+NAME = re.compile(rf"[\w.-]{{1,{LONGEST_NAME}}}")
 RESERVED = ("loss", "std", "ci95")
 """Names with another meaning in the files of a run."""
 
@@ -37,6 +40,7 @@ class Choices(MutableMapping[str, Record], Generic[Record]):
         kind: Kind of the records, for error messages.
         home: Public name of the dict, for error messages.
         built_in: Place of the record of each built-in name, ``"package.module:ATTRIBUTE"``.
+        record: Place of the class of the records.
         wrap: Place of a function that makes a record of a name and a user's function. Without it,
             only records can be registered.
         per_table: Whether a name may be followed by that of an edge table, as in ``bfs:follows``.
@@ -47,6 +51,7 @@ class Choices(MutableMapping[str, Record], Generic[Record]):
         kind: str,
         home: str,
         built_in: dict[str, str],
+        record: str,
         wrap: str | None = None,
         per_table: bool = False,
     ) -> None:
@@ -54,6 +59,7 @@ class Choices(MutableMapping[str, Record], Generic[Record]):
         self.home = home
         self.built_in = tuple(built_in)
         self._entries: dict[str, Any] = dict(built_in)
+        self._record = record
         self._wrap = wrap
         self._per_table = per_table
 
@@ -72,12 +78,20 @@ class Choices(MutableMapping[str, Record], Generic[Record]):
         return base, table
 
     def __setitem__(self, name: str, entry: Record | Callable[..., Any]) -> None:
-        if not isinstance(name, str) or not name or name.split() != [name]:
-            raise InputError(f"{self.home}: expected a name without spaces, got {name!r}")
+        # Names become parts of file names.
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise InputError(
+                f"{self.home}: got the name {name!r}, expected at most {LONGEST_NAME} letters, "
+                "digits, hyphens, underscores and dots"
+            )
         if name in self.built_in or name in RESERVED:
             raise InputError(f"{self.home}: {name!r} is built in; choose another name")
-        if isinstance(entry, str) or (callable(entry) and self._wrap is None):
-            raise InputError(f"{self.home}[{name!r}]: expected the record of a {self.kind}")
+        function = callable(entry) and self._wrap is not None
+        if not function and not isinstance(entry, _imported(self._record)):
+            wanted = "the record" if self._wrap is None else "a function or the record"
+            raise InputError(
+                f"{self.home}[{name!r}]: got {entry!r}, expected {wanted} of a {self.kind}"
+            )
         self._entries[name] = entry
 
     def __delitem__(self, name: str) -> None:
@@ -159,6 +173,7 @@ CRITERIA: "Choices[Criterion]" = Choices(
         "absolute-ppr": "dgt.sequences.absolute:PPR",
         "absolute-similarity": "dgt.sequences.absolute:SIMILARITY",
     },
+    record="dgt.sequences.criterion:Criterion",
     wrap="dgt.sequences.custom:custom_criterion",
     per_table=True,
 )
@@ -174,6 +189,7 @@ ENCODINGS: "Choices[Encoding]" = Choices(
         "node2vec": "dgt.encodings.node2vec:NODE2VEC",
         "none": "dgt.encodings.encoding:NONE",
     },
+    record="dgt.encodings.encoding:Encoding",
     wrap="dgt.encodings.custom:custom_encoding",
 )
 
@@ -199,6 +215,7 @@ MODELS: "Choices[Model]" = Choices(
         "dgt-light": "dgt.nn:DGT_LIGHT_MODEL",
         "dgt": "dgt.nn:DGT_MODEL",
     },
+    record="dgt.nn.record:Model",
 )
 
 METRICS: "Choices[Metric]" = Choices(
@@ -215,6 +232,7 @@ METRICS: "Choices[Metric]" = Choices(
         "mae": "dgt.evaluate:MAE",
         "r2": "dgt.evaluate:R2",
     },
+    record="dgt.evaluate.metric:Metric",
     wrap="dgt.evaluate:custom_metric",
 )
 

@@ -17,11 +17,18 @@ SPARSE_DENSITY = 0.1
 
 
 def require_graph(data: object) -> None:
-    """Raises an error unless ``data`` is a PyG ``Data`` with edges."""
+    """Raises an error unless ``data`` is a PyG ``Data`` with a number of nodes and with edges."""
     if not isinstance(data, Data):
         raise InputError(f"data: got {type(data).__name__}, expected a PyG Data")
     if data.edge_index is None:
         raise InputError("edge_index is missing")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        try:
+            num_nodes = data.num_nodes
+        except UserWarning:  # the largest index in edge_index would miss isolated nodes
+            raise InputError("data: unknown number of nodes, expected x or num_nodes") from None
+    _ends(data.edge_index, num_nodes)
 
 
 def adjacency(
@@ -37,18 +44,7 @@ def adjacency(
         weights: Weight of each edge (default: all values are 1). The edges must be in both
             directions, without duplicates and self-loops. Shape: ``(E,)``.
     """
-    edge_index = plain(edge_index, "edge_index")
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise InputError(f"edge_index: got shape {tuple(edge_index.shape)}, expected (2, E)")
-    if edge_index.dtype != torch.int64:
-        raise InputError(f"edge_index: got values of type {edge_index.dtype}, expected integers")
-    source, target = edge_index.numpy()
-    if source.size:
-        low, high = min(source.min(), target.min()), max(source.max(), target.max())
-        if low < 0 or high >= num_nodes:
-            raise InputError(
-                f"edge_index: got node {low if low < 0 else high}, expected 0 to {num_nodes - 1}"
-            )
+    source, target = _ends(edge_index, num_nodes)
     if weights is not None:
         values = weights.cpu().numpy()
         matrix = scipy.sparse.csr_array((values, (source, target)), shape=(num_nodes, num_nodes))
@@ -63,6 +59,23 @@ def adjacency(
     matrix.sort_indices()
     matrix.data[:] = 1
     return matrix
+
+
+def _ends(edge_index: Tensor, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Checks edges, and returns the nodes that they start and end at, int64 ``(E,)`` each."""
+    edges = plain(edge_index, "edge_index")
+    if edges.dim() != 2 or edges.size(0) != 2:
+        raise InputError(f"edge_index: got shape {tuple(edges.shape)}, expected (2, E)")
+    if edges.dtype != torch.int64:
+        raise InputError(f"edge_index: got values of type {edges.dtype}, expected integers")
+    if edges.numel():
+        low, high = (int(end) for end in edges.aminmax())
+        if low < 0 or high >= num_nodes:
+            raise InputError(
+                f"edge_index: got node {low if low < 0 else high}, expected 0 to {num_nodes - 1}"
+            )
+    source, target = edges.numpy()
+    return source, target
 
 
 def features(data: Data) -> np.ndarray | scipy.sparse.csr_array:

@@ -141,7 +141,7 @@ def synthetic(recipe: Recipe) -> Data:
     each class. The graph is undirected, without self-loops and duplicate edges. It depends only on
     the recipe.
     """
-    machine.require(recipe.memory, "this synthetic graph")
+    machine.require(recipe.memory, f"a synthetic graph of {recipe.nodes:,} nodes")
     random = np.random.Generator(np.random.PCG64(recipe.seed))
     N, C = recipe.nodes, recipe.classes
     sizes = _class_sizes(N, C)

@@ -10,9 +10,11 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from dgt.config import EncodingConfig
+from dgt.config.checks import require_count
 from dgt.data.direction import DIRECTED, directed_weights, link_matrix
 from dgt.data.edge_tables import edge_weights, of_table, table_names
 from dgt.data.matrices import adjacency, require_graph, scaled_rows, to_torch
+from dgt.data.tensors import plain
 from dgt.encodings.anchors import choose_anchors
 from dgt.encodings.encoding import Encoding
 from dgt.encodings.make import beside
@@ -103,10 +105,8 @@ def katz_rows(
         raise InputError(f"scaling: got {scaling!r}, expected one of {', '.join(SCALINGS)}")
     if order < 1:
         raise InputError(f"order: got {order}, expected at least 1")
-    chosen = anchors.cpu().numpy()
-    if chosen.size and (chosen.min() < -1 or chosen.max() >= num_nodes):
-        wrong = chosen.min() if chosen.min() < -1 else chosen.max()
-        raise InputError(f"anchors: node {wrong} is not one of the {num_nodes} nodes")
+    require_count("num_nodes", num_nodes, least=0)
+    chosen = _checked(anchors, num_nodes)
 
     @once
     def powers() -> tuple[scipy.sparse.csr_array, ...]:
@@ -143,6 +143,19 @@ def katz_rows(
     kind = "katz" if direction == "both" else f"katz-{direction}"
     name = fingerprint(decisive, (kind, num_nodes, order, beta, scaling))
     return segments.CachedRows(f"{FOLDER}/{name}", "Katz encoding", num_nodes, make)
+
+
+def _checked(anchors: Tensor, num_nodes: int) -> np.ndarray:
+    """Returns the anchors as an array, int64 ``(N',)``."""
+    given = plain(anchors, "anchors")
+    if given.dim() != 1 or given.dtype != torch.int64:
+        shown = f"{str(given.dtype).removeprefix('torch.')} of shape {tuple(given.shape)}"
+        raise InputError(f"anchors: got {shown}, expected node indices, int64 (N',)")
+    chosen = given.numpy()
+    if chosen.size and (chosen.min() < -1 or chosen.max() >= num_nodes):
+        wrong = chosen.min() if chosen.min() < -1 else chosen.max()
+        raise InputError(f"anchors: node {wrong} is not one of the {num_nodes} nodes")
+    return chosen
 
 
 def katz_of(

@@ -30,7 +30,7 @@ from dgt.training.batching import Whole
 from dgt.training.loop import fit as train
 from dgt.training.problem import Problem, task_of
 from dgt.training.results import named, of_run
-from dgt.training.steps import steps_for
+from dgt.training.steps import require_logits, steps_for
 
 
 class NodeModel:
@@ -83,6 +83,8 @@ class NodeModel:
             progress: Show progress on stderr.
             graph: Name or path of the graph, for the files in ``out``.
         """
+        if not isinstance(graph, str | None):
+            raise InputError(f"graph: got {graph!r}, expected the name of the graph as text")
         self._device = device_of(self.config)
         problem = Problem.of(data, self.config)
         self.config = problem.config
@@ -123,7 +125,7 @@ class NodeModel:
             progress=show,
         )
         self.history_ = history.epochs
-        logits = self._logits(self._steps)
+        logits = self._logits(self._steps, self._data)
         problem.choose_threshold(self._task, logits)
         self.facts_ = problem.facts
         self.metrics_ = of_run(problem, self._task, self.model_, history, logits, graph)
@@ -162,7 +164,7 @@ class NodeModel:
         if data is not None and isinstance(mask, str) and mask in PARTS:
             graph, _ = choose(graph, self.config.train.splits, self.config.train.split_index)
         nodes = labeled_nodes(graph, y, mask)
-        return self._task.measure(self._logits(steps)[nodes], y[nodes], [chosen])[chosen]
+        return self._task.measure(self._logits(steps, graph)[nodes], y[nodes], [chosen])[chosen]
 
     def write_predictions(
         self, path: Path | str, data: Data | None = None, *, overwrite: bool = True
@@ -176,7 +178,7 @@ class NodeModel:
             overwrite: Replace an existing file, or raise an error.
         """
         graph, steps = self._prepared(data)
-        found = named(self._task, self.facts_, graph, self._logits(steps))
+        found = named(self._task, self.facts_, graph, self._logits(steps, graph))
         write_predictions(path, found, overwrite)
 
     def inspect(self, data: Data | None = None) -> Inspection:
@@ -194,7 +196,8 @@ class NodeModel:
         Args:
             data: As in :meth:`predict`.
         """
-        return multiply_adds(self.model_, self._prepared(data)[1].given)
+        _, steps = self._prepared(data)
+        return multiply_adds(self.model_, steps.given)
 
     def save(self, path: Path | str) -> None:
         """Writes ``config.toml`` and ``model.safetensors`` into a folder."""
@@ -263,7 +266,8 @@ class NodeModel:
         raise InputError(f"a loaded {name} has no graph of its own; pass one as data")
 
     @torch.no_grad()
-    def _logits(self, steps: Whole) -> Tensor:
+    def _logits(self, steps: Whole, data: Data) -> Tensor:
         """Returns the logits of all nodes, on the CPU."""
-        self.model_.eval()
-        return steps.predict(self.model_).cpu()
+        logits = steps.predict(self.model_.eval())
+        require_logits(self.model_, logits, data.num_nodes, self._task.out_channels)
+        return logits.cpu()

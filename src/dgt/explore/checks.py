@@ -28,7 +28,7 @@ class Asked:
             number = int(value)
             if isinstance(value, bool | float) or not least <= number <= most:
                 raise ValueError
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             expected = f"an integer from {least} to {most}"
             raise InputError(f"{name}: got {_shown(value)}, expected {expected}") from None
         return number
@@ -44,7 +44,7 @@ class Asked:
             number = float(value)
             if isinstance(value, bool) or not math.isfinite(number) or not least <= number <= most:
                 raise ValueError
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             expected = f"a number from {least:g} to {most:g}"
             raise InputError(f"{name}: got {_shown(value)}, expected {expected}") from None
         return number

@@ -13,12 +13,13 @@ from dgt.data import load
 from dgt.data.matrices import adjacency
 from dgt.data.splits import PARTS, choose
 from dgt.errors import InputError
-from dgt.estimator import NodeClassifier
+from dgt.estimator import load_estimator
 from dgt.inspection import Inspection
 from dgt.models import build
 from dgt.nn import DGT
 from dgt.runs.folder import CONFIG, read_settings
 from dgt.runs.kept import find_kept, read_kept
+from dgt.storage.tensors import require_like
 
 KEPT_MODELS = 16  # models of other epochs in memory
 NO_PART = len(PARTS)
@@ -34,13 +35,13 @@ class Session:
 
     def __init__(self, run: Path, graph: str | None = None) -> None:
         settings = read_settings(run)
-        name = graph or settings.graph
+        name = settings.graph if graph is None else graph
         if name is None:
             raise InputError(f"{run}: {CONFIG} does not name a graph; pass it with --graph")
         self.run = run
         self.graph = name
         # Single nodes are computed in a few milliseconds, faster than a GPU could be started.
-        self.classifier = NodeClassifier.load(run, device="cpu")
+        self.classifier = load_estimator(run, device="cpu")
         data = load(name, settings.config.train.splits, settings.config.data)
         self.inside: Inspection = self.classifier.inspect(data)
         self.inside.require_classes("be explored")
@@ -137,8 +138,6 @@ class Session:
         with torch.random.fork_rng(devices=()):
             columns = facts.encoding_sizes(self.config.record.several_encodings)
             model = build(self.config, facts.in_channels, len(facts.class_names), columns)
-        try:
-            model.load_state_dict(weights)
-        except RuntimeError:
-            raise InputError(f"{path}: not the weights of the model in {CONFIG}") from None
+        require_like(path, weights, model.state_dict())
+        model.load_state_dict(weights)
         return model.eval()

@@ -12,12 +12,14 @@ from dgt.nn import rows
 from dgt.nn.attention import DeformableGraphAttention
 from dgt.nn.block import Block
 from dgt.nn.positional import KatzEncoding
+from dgt.ops.checks import check_all
 from dgt.ops.deformable_attention.reference import Kernel
 from dgt.ops.dropout import Dropout
 from dgt.ops.entries import take_sequences
 from dgt.ops.linear import Linear
 from dgt.ops.norm import NORMS
-from dgt.ops.sparse import Rows, SparseLinear
+from dgt.ops.sparse import Parts, Rows, SparseLinear
+from dgt.ops.sparse.rows import ROWS_TAKES
 
 
 class Attention(NamedTuple):
@@ -181,6 +183,7 @@ class DGT(nn.Module):
         Returns:
             Logits of all nodes or of ``nodes``. Shape: ``(N, out_channels)``.
         """
+        _check(x, sequences, encoding, nodes)
         z = rows.each(self.embed, x, encoding)
         for block, level in zip(self.blocks, self._levels(sequences, nodes), strict=True):
             z = block(z, *level)
@@ -248,6 +251,28 @@ class DGT(nn.Module):
                 heads.append(Attention(nodes[query], key, weights[query, t, m, position]))
             result.append(heads)
         return result
+
+
+def _check(x: Any, sequences: Any, encoding: Any, nodes: Any) -> None:
+    """Raises an error for inputs of the wrong kind; the operators check shapes and values."""
+    if torch.compiler.is_compiling():
+        return
+    for name, value in (("x", x), ("encoding", encoding)):
+        if not isinstance(value, Tensor | Rows | Parts) and (value is not None or name == "x"):
+            raise ValueError(f"{name}: got {type(value).__name__}, expected a tensor (N, C)")
+    whole = isinstance(sequences, Tensor)
+    levels = isinstance(sequences, list | tuple) and all(isinstance(e, Level) for e in sequences)
+    if not levels and (not whole or sequences.is_nested):
+        kind = "a nested tensor" if whole else type(sequences).__name__
+        raise ValueError(f"sequences: got {kind}, expected a tensor (T, N, L)")
+    if nodes is None:
+        return
+    if not isinstance(nodes, Tensor):
+        raise ValueError(f"nodes: got {type(nodes).__name__}, expected a tensor of node indices")
+    if whole and sequences.dim() == 3:
+        if nodes.is_meta and not sequences.is_meta:
+            raise ValueError("nodes: got a tensor without data (device meta)")
+        check_all("DGT", ROWS_TAKES, (sequences.size(1), nodes))
 
 
 class DGTLight(DGT):

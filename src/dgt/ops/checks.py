@@ -45,7 +45,8 @@ def real(axes: str) -> Takes:
 
 
 def statistics(axes: str) -> Takes:
-    """Statistics of floating-point tensors, in single precision if these are in half precision."""
+    """Statistics of floating-point tensors: of their dtype, or in single precision if they are in
+    half precision."""
     return Takes(axes, STATISTICS)
 
 
@@ -184,6 +185,11 @@ def _check_dtypes(operator: str, tensors: dict[str, tuple[Tensor, Takes]]) -> No
                     f"{name} {y.dtype}" for name, (y, t) in tensors.items() if t.dtypes is REAL
                 )
                 raise ValueError(f"{operator}: dtypes must be the same, got {got}")
+    for name, (x, wanted) in tensors.items():
+        if wanted.dtypes is STATISTICS and shared is not None:
+            expected = torch.float64 if shared == torch.float64 else torch.float32
+            if x.dtype != expected:
+                raise ValueError(f"{operator}: {name} must have dtype {expected}, got {x.dtype}")
 
 
 def _autocast(device: str) -> bool:

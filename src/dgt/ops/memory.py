@@ -69,7 +69,8 @@ def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 
 def convert(x: Tensor, dtype: torch.dtype) -> Tensor:
     """``x.to(dtype)``, on the CPU with memory from the pool."""
-    return empty(x.shape, dtype).copy_(x) if x.is_cpu else x.to(dtype)
+    # PyTorch copies a lazily negated view to another dtype with the wrong sign.
+    return empty(x.shape, dtype).copy_(x.resolve_neg()) if x.is_cpu else x.to(dtype)
 
 
 def _aligned(size: int) -> np.ndarray:

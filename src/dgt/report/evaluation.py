@@ -171,7 +171,7 @@ def groups_of(data: Data, column: str, ids: Sequence[int | str]) -> dict[str, Te
     """
     if not has_table(data) or column not in data.table.columns:
         there = ", ".join(map(repr, data.table.columns)) if has_table(data) else "none"
-        raise InputError(f"{data.name}: has no column {column!r}; its columns: {there}")
+        raise InputError(f"by: {data.name} has no column {column!r}; its columns: {there}")
     found = cells(data, column)
     values = found.column.values.to_pylist()
     texts = ["" if code < 0 else str(values[code]) for code in found.codes.tolist()]

@@ -15,7 +15,7 @@ from dgt.data.files import info
 from dgt.data.matrices import adjacency
 from dgt.data.splits import PARTS, choose
 from dgt.errors import InputError
-from dgt.estimator import NodeClassifier
+from dgt.estimator import load_estimator
 from dgt.explain import Explanation, explain
 from dgt.inspection import Inspection
 from dgt.nn import DGT
@@ -164,16 +164,16 @@ def collect(
 
 
 def _load(path: Path, graph: str | None, settings: Settings) -> Data:
-    name = graph or settings.graph
+    name = settings.graph if graph is None else graph
     if name is None:
         raise InputError(f"{path}: config.toml does not name a graph; pass it with --graph")
     return load(name, settings.config.train.splits, settings.config.data)
 
 
 def _inspect(folder: Path, data: Data, device: str | None) -> Inspection:
-    classifier = NodeClassifier.load(folder, device)
-    train = classifier.config.train
-    inside = classifier.inspect(choose(data, train.splits, train.split_index)[0])
+    model = load_estimator(folder, device)
+    train = model.config.train
+    inside = model.inspect(choose(data, train.splits, train.split_index)[0])
     inside.require_classes("be reported")
     return inside
 

@@ -1,4 +1,4 @@
-"""Checks paths that are given in Python."""
+"""Checks paths that are given by the user."""
 
 import os
 from pathlib import Path
@@ -22,3 +22,14 @@ def as_path(value: Any, name: str) -> Path:
     if any(len(os.fsencode(part)) > NAME_BYTES for part in Path(text).parts):
         raise InputError(f"{name}: got {text!r}, expected names of at most {NAME_BYTES} bytes")
     return Path(text)
+
+
+def require_regular(path: Path) -> None:
+    """Raises an error unless a path is a regular file or a link to one.
+
+    Opening a named pipe would wait for its writer, and a device may be endless.
+    """
+    if not path.is_file():
+        raise InputError(
+            f"{path}: {'expected a regular file' if path.exists() else 'no such file'}"
+        )

@@ -12,6 +12,7 @@ from torch import Tensor
 from dgt.config.documents import shown
 from dgt.errors import InputError
 from dgt.storage.files import write_bytes
+from dgt.storage.paths import require_regular
 
 # The name of a tensor, since safetensors writes several entries of metadata in a random order, and
 # equal models must have equal files.
@@ -33,8 +34,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     Returns:
         The tensors and the metadata.
     """
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path}: expected a regular file")
+    require_regular(path)
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}

@@ -80,10 +80,21 @@ def step(
         This process's share of the mean loss, and the logits of its own nodes.
     """
     logits = steps.logits(forward or model, nodes)
+    require_logits(model, logits, len(steps.own(nodes)), task.out_channels)
     loss = task.loss(logits, y[steps.own(nodes)]) / len(nodes)
     loss.backward()
     steps.add_up(w.grad for w in model.parameters() if w.grad is not None)
     return loss.detach(), logits.detach()
+
+
+def require_logits(model: nn.Module, logits: Any, nodes: int, channels: int) -> None:
+    """Raises an error unless a model has returned the logits of as many nodes."""
+    if not isinstance(logits, Tensor) or logits.shape != (nodes, channels):
+        got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        raise InputError(
+            f"model {type(model).__name__}: returned {got}, expected logits of shape "
+            f"({nodes}, {channels})"
+        )
 
 
 @torch.no_grad()
@@ -117,6 +128,7 @@ def evaluate(
     found = []
     for piece in steps.pieces(nodes):
         own = steps.logits(averaged, piece)
+        require_logits(model, own, len(steps.own(piece)), task.out_channels)
         loss = task.loss(own, y[steps.own(piece)]) / len(piece)
         total += (loss * (len(piece) / len(nodes))).item()
         found.append(steps.all_of(own, piece))

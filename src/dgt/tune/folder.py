@@ -31,6 +31,7 @@ KEYS: dict[str, Any] = {
     "values": list[float],
     "seconds": float,
     "intermediate_values": list[float],
+    "fixed_params": dict[str, Any],
 }
 
 
@@ -151,6 +152,7 @@ def _check(trial: FrozenTrial) -> None:
         "values": values,
         "seconds": trial.user_attrs.get("seconds", 0.0),
         "intermediate_values": list(trial.intermediate_values.values()),
+        "fixed_params": trial.system_attrs.get("fixed_params", {}),
     }
     require(found, KEYS, f"trial {trial.number}")
     if trial.state == TrialState.COMPLETE:

@@ -5,12 +5,10 @@ other; a trial is pruned when it is worse than the others. Worker processes only
 process alone uses Optuna and writes files, so that no two processes write to the same file.
 """
 
-import functools
 import json
 import random
 import statistics
 import sys
-import time
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
@@ -20,24 +18,22 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
-from torch_geometric.data import Data
 
-from dgt.config import Config, DataConfig
+from dgt.config import Config
 from dgt.data import load, short_name
 from dgt.errors import InputError
-from dgt.estimator import estimator_for
 from dgt.evaluate import METRICS
 from dgt.runs.many import canonical
 from dgt.runs.plan import plan_on
 from dgt.storage.files import write_text
 from dgt.system.workers import cores, processes
 from dgt.training.problem import Problem
-from dgt.training.results import without_class_warnings
 from dgt.tune.display import display, quiet
 from dgt.tune.figures import importances, write_figures
 from dgt.tune.folder import TRIALS, claim, identity
 from dgt.tune.records import STATES, describe, preset, record
 from dgt.tune.space import decode, encode, points, search_space, suggest
+from dgt.tune.worker import Outcome, train_once
 
 DEFAULT_TRIALS = 50
 STARTUP = 5  # random trials before the sampler of Optuna uses earlier results
@@ -45,9 +41,6 @@ PRUNE_FROM = 5  # complete trials before trials are pruned
 IMPORTANCE_FROM = 20  # complete trials before importances are meaningful
 GIVE_UP = 3  # trials that have all failed with the same error
 DONE = (TrialState.COMPLETE, TrialState.PRUNED)
-
-Outcome = tuple[float, float]
-"""The metric of a run on validation nodes, and its duration in seconds."""
 
 
 def search(
@@ -96,20 +89,6 @@ def search(
         found = work.summary()
         write_figures(study, found, out)
         return found
-
-
-@functools.cache
-def _graph(graph: str, splits: str, settings: DataConfig) -> Data:
-    return load(graph, splits, settings)
-
-
-def train_once(graph: str, config: Config, settings: dict[str, Any]) -> Outcome:
-    """Trains once. Only the metric on validation nodes leaves the worker process."""
-    started = time.monotonic()
-    data = _graph(graph, config.train.splits, config.data)
-    with without_class_warnings():
-        classifier = estimator_for(config.replace(**settings)).fit(data, graph=graph)
-    return classifier.metrics_["val"][classifier.metrics_["metric"]], time.monotonic() - started
 
 
 @dataclass

@@ -226,6 +226,9 @@ def _columns() -> Iterator[Case]:
                 "🦊",
             ):
                 rename = rewritten(file, lambda rows, c=column, n=name: _rename(rows, c, n))
+                if name.lower() == column:  # names are found in any case
+                    yield train(f"control: {file}: {name}", "accepted", rename)
+                    continue
                 yield train(f"{file}: {column} named {name!r}", "refused", rename, (file,))
             double = rewritten(
                 file,

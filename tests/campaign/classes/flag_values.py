@@ -123,3 +123,7 @@ ZERO = (
     "--node-dropout",
     "--value-dropout",
 )
+
+
+# Metrics that are not defined for the classes of the graph, and a task that has them.
+METRIC_TASKS = {"f1": "multilabel", "mae": "regression", "r2": "regression"}

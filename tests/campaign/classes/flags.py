@@ -3,6 +3,7 @@
 The flags come from the application itself, so that new ones are covered.
 """
 
+import functools
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,11 @@ from cyclopts.argument import Argument
 
 from dgt.cli.app import app
 from dgt.config import FIELDS
+from dgt.errors import one_line
 from tests.campaign.case import Case, Expect
-from tests.campaign.classes.flag_values import COMMANDS, SPECIAL, WRONG, ZERO
+from tests.campaign.classes.flag_values import COMMANDS, METRIC_TASKS, SPECIAL, WRONG, ZERO
 from tests.campaign.judge import command
-from tests.campaign.material import TRAIN, copy, require_run
+from tests.campaign.material import TRAIN, copy, require_run, require_task
 
 
 def cases() -> Iterator[Case]:
@@ -40,6 +42,7 @@ def _base(name: str) -> list[str]:
     return COMMANDS.get(name, [name, *("run" for each in _arguments(name) if each.required)])
 
 
+@functools.cache
 def _arguments(name: str) -> list[Argument]:
     found = app[name].assemble_argument_collection()
     # Groups of settings have no flag of their own.
@@ -122,11 +125,13 @@ def _wrong(name: str, argument: Argument) -> Iterator[Case]:
         if flag == "--shard" and not value.isascii():
             expect = "either"  # digits in another script, as Python reads them
         shown = value if len(value) < 24 else f"{value[:12]}... ({len(value)})"
+        # In a message, what is not printable is escaped.
+        words = one_line(value[:40]) or "empty"
         yield _case(
             f"{name} {flag} {shown!r} {number}",
             expect,
             _with(name, argument, value),
-            (f"{flag.strip('-').replace('-', '_')}|{flag}|{value[:40] or 'empty'}|{name}",),
+            (f"{flag.strip('-').replace('-', '_')}|{flag}|{words}|{name}",),
         )
 
 
@@ -164,6 +169,11 @@ def _controls(name: str, argument: Argument) -> Iterator[Case]:
         quick = _with(name, argument, value)
         if flag == "--epochs":
             quick = _with(name, argument, "3")
+        task = value if flag == "--task" else METRIC_TASKS.get(value, "classification")
+        if task != "classification":
+            quick += [] if flag == "--task" else [f"--task={task}"]
+            quick += ["--label=f0"] if task == "regression" else []
+            check = lambda _, task=task: require_task(task)
         yield _case(f"control: {name} {flag} {value}", "accepted", quick, check=check)
 
 
@@ -240,4 +250,6 @@ def _together() -> Iterator[Case]:
     }
     for title, tokens in fine.items():
         check = None if "two runs" in title else (lambda _: require_run())
-        yield _case(f"control: train: {title}", "accepted", [*TRAIN, *tokens], check=check)
+        given = {token.split("=")[0] for token in tokens}
+        base = [token for token in TRAIN if token.split("=")[0] not in given]
+        yield _case(f"control: train: {title}", "accepted", [*base, *tokens], check=check)

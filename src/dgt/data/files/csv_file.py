@@ -29,6 +29,7 @@ MARKS = {
 }
 UTF8 = "utf-8-sig"  # with or without a byte-order mark
 ADVICE = "expected text in UTF-8; convert the file, for instance with iconv -f latin1 -t utf-8"
+ZERO_BYTES = "not a CSV file: got zero bytes, expected text in UTF-8"
 MOST_BYTES = 2**31 - 1  # of a block, and thus of a row
 
 
@@ -130,6 +131,8 @@ def open_csv(path: Path, wanted: Wanted) -> CSVFile:
         raise _not_text(path, encoding) from None
     except csv.Error as error:
         raise InputError(f"{path}: row 1: not a CSV file: {error}") from None
+    if any("\0" in name for name in headers[","]):
+        raise InputError(f"{path}: row 1: {ZERO_BYTES}")
     fitting = [s for s, header in headers.items() if wanted.are_in(header)]
     separator = fitting[0] if fitting else ","
     if separator != ",":
@@ -162,7 +165,7 @@ def _not_text(path: Path, encoding: str) -> InputError:
         return InputError(f"{path}: damaged text in {encoding.upper()}; {ADVICE}")
     content = path.read_bytes()
     if b"\0" in content:
-        return InputError(f"{path}: not a CSV file: got zero bytes, expected text in UTF-8")
+        return InputError(f"{path}: {ZERO_BYTES}")
     for number, line in enumerate(re.split(rb"\r\n|\n|\r", content), start=1):
         try:
             line.decode()

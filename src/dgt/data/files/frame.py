@@ -11,6 +11,7 @@ import pyarrow.parquet
 from dgt.data.files.csv_file import open_csv
 from dgt.data.files.names import Wanted
 from dgt.errors import InputError
+from dgt.storage.paths import require_regular
 from dgt.system import machine
 
 
@@ -49,6 +50,7 @@ def read_frame(path: Path, wanted: Wanted) -> Frame:
 
 
 def _csv(path: Path, wanted: Wanted) -> Frame:
+    require_regular(path)
     file = open_csv(path, wanted)
     _check_header(path, file.header, wanted)
     columns = dict(zip(file.header, file.table().columns, strict=True))
@@ -58,6 +60,7 @@ def _csv(path: Path, wanted: Wanted) -> Frame:
 def _parquet(path: Path, wanted: Wanted) -> Frame:
     tables = []
     for part in _parts(path):
+        require_regular(part)
         with pa.parquet.ParquetFile(part) as file:
             _check_header(part, file.schema_arrow.names, wanted)
             numbers = file.metadata.num_rows * file.metadata.num_columns

@@ -12,6 +12,7 @@ from dgt.data.direction import DIRECTED, is_directed
 from dgt.data.files.arrays import from_arrays
 from dgt.errors import InputError, MemoryNeeded
 from dgt.storage.files import write_atomically
+from dgt.storage.paths import require_regular
 from dgt.system import machine
 
 
@@ -23,8 +24,7 @@ def read_npz(path: Path | str, directed: bool | None = None) -> Data:
         directed: Whether the edges are directed (default: if the file says so).
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    require_regular(path)
     if not zipfile.is_zipfile(path):
         raise InputError(f"{path}: not an .npz file, or a truncated one")
     arrays = {}

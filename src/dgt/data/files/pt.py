@@ -14,6 +14,7 @@ from torch_geometric.data.storage import GlobalStorage
 from dgt.data.files.arrays import from_arrays
 from dgt.data.files.normalization import normalize
 from dgt.errors import InputError
+from dgt.storage.paths import require_regular
 
 # Classes inside a saved Data that torch_geometric does not declare as safe itself.
 _STORAGE = [DataEdgeAttr, DataTensorAttr, GlobalStorage]
@@ -32,8 +33,7 @@ def read_pt(path: Path | str, directed: bool | None = None) -> Data:
             :func:`~dgt.data.files.normalization.normalize`).
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
+    require_regular(path)
     _require_sums(path)
     content = _load(path)
     try:

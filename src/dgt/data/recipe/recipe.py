@@ -157,7 +157,8 @@ def column_kinds(data: Data, settings: DataConfig) -> dict[str, tuple[str, str]]
         if name not in names:
             role = table.roles.get(name)
             used = f"it is used as {role}" if role else nearest(name, names)
-            raise InputError(f"columns: {table.name} has no feature column {name!r}; {used}")
+            setting = "ignore" if chosen[name] == "ignore" else "columns"
+            raise InputError(f"{setting}: {table.name} has no feature column {name!r}; {used}")
     for name in names:
         if name not in chosen and name not in table.inferred:
             table.inferred[name] = infer(cells(data, name))
