@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from dgt.config import CRITERIA, ENCODINGS, METRICS, MODELS
+from dgt.system import plugins
 from tests.campaign.case import (
     PYTHON_WARNING,
     Case,
@@ -150,7 +151,7 @@ def _isolated(folder: Path) -> Iterator[None]:
     threads, back = torch.get_num_threads(), Path.cwd()
     choices = [(each, dict(each._entries)) for each in (CRITERIA, ENCODINGS, METRICS, MODELS)]
     variables = dict(os.environ)
-    modules = set(sys.modules)
+    modules, imported = set(sys.modules), dict(plugins._loaded)
     canary = Path(os.environ[CANARY])
     os.chdir(folder)
     try:
@@ -163,6 +164,8 @@ def _isolated(folder: Path) -> Iterator[None]:
         os.environ.clear()
         os.environ.update(variables)
         torch.set_num_threads(threads)
+        plugins._loaded.clear()
+        plugins._loaded.update(imported)
         for each, entries in choices:
             each._entries.clear()
             each._entries.update(entries)
