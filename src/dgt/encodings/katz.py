@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
