@@ -120,3 +120,19 @@ def test_the_device_goes_to_the_classifier(command: list[str], monkeypatch: pyte
     monkeypatch.setattr("dgt.estimator.load_estimator", load)
     assert main([*command, "--device", "cuda:1"]) == main(command) == 130
     assert seen == ["cuda:1", None]
+
+
+def test_several_encodings_as_flag_and_in_a_file(tmp_path: Path) -> None:
+    run, out = tmp_path / "run", ["--quiet", "--epochs", "1", "--hidden-channels", "8"]
+    names = ["katz", "laplacian"]
+    assert (
+        main(["train", "cora", "--out", str(run), "--encoding", *names, "--length", "4", *out]) == 0
+    )
+    assert 'encoding = ["katz", "laplacian"]' in (run / "config.toml").read_text()
+    assert main(["train", "cora", "--out", str(run), "--resume", "--quiet"]) == 0
+    again = tmp_path / "again"
+    config = tmp_path / "settings.toml"
+    text = (run / "config.toml").read_text().splitlines()
+    config.write_text("\n".join(line for line in text if not line.startswith("graph")))
+    assert main(["train", "cora", "--out", str(again), "--config", str(config), "--quiet"]) == 0
+    assert (again / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()

@@ -142,7 +142,9 @@ def _fill_in_values(arguments: ArgumentCollection, values: dict[str, Any], place
         argument = arguments.get(f"--{name.replace('_', '-')}")
         if argument.tokens:
             continue
-        for index, single in enumerate(value if isinstance(value, tuple) else [value]):
+        # A setting that may also be a single name takes a tuple as one value.
+        one_by_one = isinstance(value, tuple) and str not in get_args(argument.hint)
+        for index, single in enumerate(value if one_by_one else [value]):
             argument.append(
                 Token(keyword=argument.name, implicit_value=single, source=place, index=index)
             )

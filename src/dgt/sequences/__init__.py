@@ -1,7 +1,7 @@
 """NodeSort: short sequences of nodes for each base node, one per sorting criterion.
 
 ``CRITERIA`` maps names to criteria. Each criterion is a record in a file of its own: ``bfs``,
-``ppr``, ``similarity`` and ``absolute``. ``make`` computes the sequences or reads them from the
+``ppr``, ``similarity``, ``alike`` and ``absolute``. ``make`` computes the sequences or reads them from the
 cache, and ``nodesort`` is the public interface. How attention reads the sequences is defined in
 :mod:`dgt.nn`.
 
