@@ -53,6 +53,11 @@ class MemoryNeeded(InputError):
     """A model needs more memory on a graph than is available."""
 
 
+def first_line(error: Exception) -> str:
+    """Returns the first line of an error's message, or the name of its class."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """Returns a clause that suggests the choices similar to ``word``, or all if there is none."""
     choices = sorted(words)

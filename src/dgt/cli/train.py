@@ -40,8 +40,8 @@ def train(
         graph: Name of a benchmark (cora, citeseer, chameleon, squirrel, actor, chameleon-filtered,
             squirrel-filtered, minesweeper, tolokers, ogbn-arxiv, twitch-gamers, reddit), a
             synthetic graph such as
-            synthetic:arxiv or synthetic:nodes=1e6,edges=1e7, or the path of a folder, an .npz file
-            or a .pt file.
+            synthetic:arxiv or synthetic:nodes=1e6,edges=1e7, or the path of a folder or of an
+            .npz, .pt, .graphml, .gexf or .mtx file.
         out: Output folder. Default: runs/GRAPH-1, or the next free number.
         runs: Number of runs with different splits and seeds. Prints their mean, standard deviation
             and 95% confidence interval.

@@ -171,6 +171,7 @@ CRITERIA: "Choices[Criterion]" = Choices(
         "alike": "dgt.sequences.alike:ALIKE",
         "alike-out": "dgt.sequences.alike:OUT",
         "alike-in": "dgt.sequences.alike:IN",
+        "neighbors": "dgt.sequences.neighbors:NEIGHBORS",
         "absolute-random": "dgt.sequences.absolute:RANDOM",
         "absolute-bfs": "dgt.sequences.absolute:BFS",
         "absolute-ppr": "dgt.sequences.absolute:PPR",

@@ -31,8 +31,8 @@ def load(graph: str, splits: str = "auto", settings: DataConfig | None = None) -
     Args:
         graph: Name of a benchmark; a synthetic graph such as ``synthetic:arxiv`` or
             ``synthetic:nodes=1e6,edges=1e7``, see :func:`dgt.data.synthetic.parse`; or the path of
-            a folder, an ``.npz`` file or a ``.pt`` file. Names of benchmarks take precedence over
-            folders; write ``./cora`` for a folder called ``cora``.
+            a folder or of an ``.npz``, ``.pt``, ``.graphml``, ``.gexf`` or ``.mtx`` file. Names of
+            benchmarks take precedence over folders; write ``./cora`` for a folder called ``cora``.
         splits: With ``"published"``, ``cora`` is read from the files of Planetoid, whose order of
             nodes the published splits refer to. Otherwise it is the built-in graph, which needs no
             network and has no splits.
@@ -79,7 +79,7 @@ def graph_files(graph: str) -> list[Path]:
     if not path.is_dir():
         return [path]
     names = [f"{stem}{name}" for stem in ("nodes", "edges") for name in (".csv", "*.parquet")]
-    names.append("edges.*.csv")
+    names += ["edges.*.csv", "edges.mtx", "edges.*.mtx"]
     return sorted({file for name in names for file in path.glob(name)})
 
 

@@ -48,13 +48,18 @@ def read_edges(paths: dict[str, Path], settings: DataConfig) -> list[EdgeTable]:
     tables = []
     for name, path in paths.items():
         wanted = Wanted({role: getattr(settings, role) for role in ROLES}, ROLES[:2])
-        frame = read_frame(path, wanted)
-        roles = wanted.find(str(path), list(frame.columns))
-        unused = [repr(column) for column in frame.columns if column not in roles.values()]
-        if unused:
-            log.warning("%s: ignoring column %s", frame.name, ", ".join(unused))
-        tables.append(EdgeTable(name, frame, roles))
+        tables.append(edge_table(name, read_frame(path, wanted), settings))
     return tables
+
+
+def edge_table(name: str, frame: Frame, settings: DataConfig) -> EdgeTable:
+    """Finds the columns of an edge table, and names those that are not used in a warning."""
+    wanted = Wanted({role: getattr(settings, role) for role in ROLES}, ROLES[:2])
+    roles = wanted.find(frame.name, list(frame.columns))
+    unused = [repr(column) for column in frame.columns if column not in roles.values()]
+    if unused:
+        log.warning("%s: ignoring column %s", frame.name, ", ".join(unused))
+    return EdgeTable(name, frame, roles)
 
 
 def all_ids(tables: Iterable[EdgeTable]) -> pa.Array:

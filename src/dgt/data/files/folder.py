@@ -23,7 +23,7 @@ from dgt.errors import InputError
 log = logging.getLogger("dgt")
 
 _PART = re.compile(r"(nodes|edges)(?:\.(.+?))?\.part-?\d+\.parquet")
-_TABLE = re.compile(r"(nodes|edges)(?:\.(.+))?\.(csv|parquet)")
+_TABLE = re.compile(r"(nodes|edges)(?:\.(.+))?\.(csv|parquet|mtx)")
 
 
 def read_folder(path: Path | str, settings: DataConfig | None = None) -> Data:
@@ -33,8 +33,8 @@ def read_folder(path: Path | str, settings: DataConfig | None = None) -> Data:
         path: Folder with
 
             * ``edges.csv`` or ``edges.parquet``: columns ``source`` and ``target``, optionally
-              ``weight``; or several edge tables, such as ``edges.follows.csv`` and
-              ``edges.pays.csv``;
+              ``weight``; or ``edges.mtx``, an adjacency matrix of nodes 1, 2, ...; or several
+              edge tables, such as ``edges.follows.csv`` and ``edges.pays.csv``;
             * ``nodes.csv`` or ``nodes.parquet``: column ``id``, optionally ``label`` (empty for
               unlabeled) and ``split`` (train, val, test, or empty for none of them). All other
               columns become features when a model is trained, see :mod:`dgt.data.recipe`. If all
@@ -49,33 +49,48 @@ def read_folder(path: Path | str, settings: DataConfig | None = None) -> Data:
     """
     path, settings = Path(path), settings or DataConfig()
     found = find_tables(path)
-    if not any(stem == "edges" for stem, _ in found):
-        also = "" if found else "no nodes.csv or nodes.parquet in this folder, and "
-        raise InputError(f"{path}: {also}no edges.csv or edges.parquet in this folder")
     edge_files = {name or "edges": file for (stem, name), file in found.items() if stem == "edges"}
     if ("nodes", "") not in found:
         return _without_nodes(path, read_edges(edge_files, settings), settings.directed)
-    chosen = {"id": settings.id, "label": settings.label, "split": settings.split_column}
-    wanted = Wanted(chosen, ("id",))
-    nodes = read_frame(found["nodes", ""], wanted)
-    roles = wanted.find(nodes.name, list(nodes.columns))
+    nodes = read_frame(found["nodes", ""], _wanted(settings))
+    tables = read_edges(edge_files, settings)
+    return assemble(str(path), nodes, tables, settings, settings.directed)
+
+
+def assemble(
+    name: str, nodes: Frame, tables: list[EdgeTable], settings: DataConfig, directed: bool | None
+) -> Data:
+    """Builds a graph from tables.
+
+    Args:
+        name: Name of the graph.
+        nodes: The columns of the nodes.
+        tables: The edge tables.
+        settings: The names and kinds of columns, where they are set.
+        directed: Whether edges lead from source to target.
+    """
+    roles = _wanted(settings).find(nodes.name, list(nodes.columns))
     known, node_ids = columns.ids(nodes, roles["id"])
     if not node_ids:
         raise InputError(f"{nodes.name}: empty graph: no rows, expected one row per node")
     data = from_nodes(nodes, roles, settings)
-    data.name, data.node_ids = str(path), node_ids
-    tables = read_edges(edge_files, settings)
+    data.name, data.node_ids = name, node_ids
     if settings.unknown_nodes == "add":
         known = _with_new_nodes(data, known, all_ids(tables))
     nodes_name, unknown = Path(nodes.name).name, settings.unknown_nodes
-    connect(data, tables, known, nodes_name, unknown, settings.directed)
-    return normalize(data, directed=bool(settings.directed))
+    connect(data, tables, known, nodes_name, unknown, directed)
+    return normalize(data, directed=bool(directed))
+
+
+def _wanted(settings: DataConfig) -> Wanted:
+    chosen = {"id": settings.id, "label": settings.label, "split": settings.split_column}
+    return Wanted(chosen, ("id",))
 
 
 def find_tables(folder: Path) -> dict[tuple[str, str], Path]:
     """Returns the tables of a folder, by "nodes" or "edges" and the name of an edge table.
 
-    Files that are not read are named in a warning, except hidden ones.
+    Files and folders that are not read are named in a warning, except hidden ones.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -83,19 +98,31 @@ def find_tables(folder: Path) -> dict[tuple[str, str], Path]:
     others = []
     for path in sorted(folder.iterdir()):
         match = _PART.fullmatch(path.name) or _TABLE.fullmatch(path.name)
-        if match is None or (match[1] == "nodes" and match[2]):
-            if path.is_file() and not path.name.startswith("."):
+        if match is None or (match[1] == "nodes" and (match[2] or path.suffix == ".mtx")):
+            if not path.name.startswith("."):
                 others.append(path.name)
             continue
         key = (match[1], match[2] or "")
-        if key in found and not _PART.fullmatch(path.name):
+        if key in found and not (_is_part(path) and _is_part(found[key])):
             raise InputError(
                 f"{folder}: found {found[key].name} and {path.name}, expected one of them"
             )
         found.setdefault(key, path)
     if others and found:
-        log.warning("%s: ignoring %s", folder, ", ".join(others))
+        log.warning("%s: ignoring %s", folder, _listed(others))
+    if not any(stem == "edges" for stem, _ in found):
+        also = "" if found else "no nodes.csv or nodes.parquet in this folder, and "
+        there = f"; found {_listed(others)}" if others else ""
+        raise InputError(f"{folder}: {also}no edges.csv or edges.parquet in this folder{there}")
     return found
+
+
+def _is_part(path: Path) -> bool:
+    return _PART.fullmatch(path.name) is not None
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:10]) + (f" and {len(names) - 10} more" if names[10:] else "")
 
 
 def from_nodes(nodes: Frame, found: dict[str, str], settings: DataConfig | None = None) -> Data:

@@ -1,16 +1,17 @@
-"""Reads CSV and Parquet files into named columns that know the place of each cell."""
+"""Reads CSV, Parquet and MatrixMarket files into named columns that know the place of each cell."""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
 from dgt.data.files.csv_file import open_csv
 from dgt.data.files.names import Wanted
-from dgt.errors import InputError
+from dgt.errors import InputError, first_line
 from dgt.storage.paths import require_regular
 from dgt.system import machine
 
@@ -36,17 +37,20 @@ class Frame:
 
 
 def read_frame(path: Path, wanted: Wanted) -> Frame:
-    """Reads a CSV or Parquet file. All columns of a CSV file are strings.
+    """Reads a CSV, Parquet or MatrixMarket file. All columns of a CSV file are strings.
 
     Args:
-        path: Path that ends with ``.csv`` or ``.parquet``. A folder holds a Parquet file in parts.
+        path: Path that ends with ``.csv``, ``.parquet`` or ``.mtx``. A folder holds a Parquet file
+            in parts.
         wanted: Columns that the file should have.
     """
+    if path.suffix == ".mtx":
+        return read_matrix(path)[0]
     try:
         return _csv(path, wanted) if path.suffix == ".csv" else _parquet(path, wanted)
     except (pa.ArrowException, OSError) as error:
         kind = "CSV" if path.suffix == ".csv" else "Parquet"
-        raise InputError(f"{path}: not a readable {kind} file: {_line(error)}") from None
+        raise InputError(f"{path}: not a readable {kind} file: {first_line(error)}") from None
 
 
 def _csv(path: Path, wanted: Wanted) -> Frame:
@@ -72,6 +76,46 @@ def _parquet(path: Path, wanted: Wanted) -> Frame:
     table = pa.concat_tables(tables, promote_options="permissive")
     columns = dict(zip(table.column_names, table.columns, strict=True))
     return Frame(str(path), columns, _row, typed=True)
+
+
+def read_matrix(path: Path) -> tuple[Frame, int, bool]:
+    """Reads the entries of a square sparse matrix from a MatrixMarket file.
+
+    Returns:
+        The columns ``source`` and ``target``, counted from 1 as in the file, and, unless the file
+        only says which entries there are, ``weight``; the number of rows; and whether the file is
+        symmetric, and thus lists only one of each pair of entries.
+    """
+    from scipy.io import mminfo, mmread
+
+    try:
+        rows, width, entries, form, field, symmetry = mminfo(path)
+        if rows != width or form != "coordinate":
+            raise InputError(
+                f"{path}: got {form} format and shape ({rows}, {width}), expected coordinate "
+                "format and a square matrix"
+            )
+        if field not in ("real", "integer", "unsigned-integer", "pattern", "double"):
+            raise InputError(f"{path}: got {field} values, expected real ones, integers or none")
+        if symmetry not in ("general", "symmetric"):
+            raise InputError(f"{path}: got a {symmetry} matrix, expected general or symmetric")
+        if rows > 2**31 - 1:
+            raise InputError(f"{path}: got {rows} rows, expected at most {2**31 - 1}")
+        machine.require(8 * rows + 40 * entries, f"{path}: its content")
+        matrix = mmread(path).tocoo()
+    except InputError:
+        raise
+    except Exception as error:
+        # Damaged files raise errors of every kind.
+        raise InputError(f"{path}: not a readable MatrixMarket file: {first_line(error)}") from None
+    source, target = matrix.row.astype(np.int64), matrix.col.astype(np.int64)
+    listed = source >= target if symmetry == "symmetric" else slice(None)  # SciPy lists both
+    columns = {"source": source[listed] + 1, "target": target[listed] + 1}
+    if field != "pattern":
+        columns["weight"] = matrix.data[listed]
+    chunked = {name: pa.chunked_array([pa.array(each)]) for name, each in columns.items()}
+    frame = Frame(str(path), chunked, lambda row: f"entry {row + 1}", typed=True)
+    return frame, rows, symmetry == "symmetric"
 
 
 def _parts(path: Path) -> list[Path]:
@@ -105,7 +149,3 @@ def _check_header(path: Path, header: list[str], wanted: Wanted) -> None:
         if name in before:
             raise InputError(f"{path}: two columns are named {name!r}, expected unique names")
         before.add(name)
-
-
-def _line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

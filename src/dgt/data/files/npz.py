@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from dgt.data.direction import DIRECTED, is_directed
 from dgt.data.files.arrays import from_arrays
-from dgt.errors import InputError, MemoryNeeded
+from dgt.errors import InputError, MemoryNeeded, first_line
 from dgt.storage.files import write_atomically
 from dgt.storage.paths import require_regular
 from dgt.system import machine
@@ -39,7 +39,7 @@ def read_npz(path: Path | str, directed: bool | None = None) -> Data:
         raise
     except Exception as error:
         # Damaged files raise errors of zipfile, zlib, struct or NumPy.
-        raise InputError(f"{path}: not a readable .npz file: {_line(error)}") from None
+        raise InputError(f"{path}: not a readable .npz file: {first_line(error)}") from None
     return from_arrays(arrays, str(path), directed)
 
 
@@ -75,7 +75,3 @@ def write_npz(path: Path, data: Data) -> None:
 def _narrow(numbers: np.ndarray) -> np.ndarray:
     """Casts nonnegative integers to the smallest type that fits."""
     return numbers.astype(np.min_scalar_type(numbers.max(initial=0)))
-
-
-def _line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
