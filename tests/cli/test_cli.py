@@ -194,6 +194,7 @@ def test_info(graph: Path, capsys):
         "classes": 3,
         "homophily": pytest.approx((data.y[source] == data.y[target])[both].double().mean().item()),
         "labelled": 81,
+        "directed": False,
     }
     assert main(["info", str(graph)]) == 0
     assert "homophily" in capsys.readouterr().out

@@ -88,6 +88,7 @@ def read_matrix(path: Path) -> tuple[Frame, int, bool]:
     """
     from scipy.io import mminfo, mmread
 
+    require_regular(path)
     try:
         rows, width, entries, form, field, symmetry = mminfo(path)
         if rows != width or form != "coordinate":
