@@ -148,6 +148,15 @@ def deformable_attention_backward(draw: Draw, N: int, H: int, C: int) -> tuple[A
     return draw(N, 2, H, 4), *deformable_attention(draw, N, H, C)
 
 
+def scored_attention(draw: Draw, N: int, H: int, C: int) -> tuple[Any, ...]:
+    values, sequences, query, *kernel = deformable_attention(draw, N, H, C)
+    return values, sequences, draw(2, N, C + 1), query, draw(N, 2, H, 5), *kernel
+
+
+def scored_attention_backward(draw: Draw, N: int, H: int, C: int) -> tuple[Any, ...]:
+    return draw(N, 2, H, 4), *scored_attention(draw, N, H, C)
+
+
 CASES: dict[str, Case] = {
     "edge_aggregate": aggregate,
     "edge_aggregate_back": aggregate_back,
@@ -173,6 +182,8 @@ CASES: dict[str, Case] = {
     "distance_attention_backward": distance_attention_backward,
     "deformable_attention": deformable_attention,
     "deformable_attention_backward": deformable_attention_backward,
+    "scored_attention": scored_attention,
+    "scored_attention_backward": scored_attention_backward,
 }
-DATA = {"csr_matmul": (2,), "dropout_linear": (0,)}
+DATA = {"csr_matmul": (2,), "dropout_linear": (0,), "scored_attention": (2,)}
 """Indices of the inputs that are data and get no gradient."""

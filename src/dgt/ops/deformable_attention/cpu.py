@@ -41,9 +41,9 @@ def forward(
             out[at] = forward(part, some, of_heads, bilinear, gamma, epsilon, normalize)
         return out
     inputs = arrays(values, sequences, query)
-    tasks, rest = _arguments(values, query, bilinear, gamma, epsilon, normalize, planes=1)
+    tasks, rest = loop_arguments(values, query, bilinear, gamma, epsilon, normalize, planes=1)
     fine = threads.run(loops.forward, tasks, *inputs, *rest, out.numpy().ravel())
-    _check(fine, "deformable_attention", values, sequences)
+    check_found(fine, "deformable_attention", values, sequences)
     return out
 
 
@@ -64,10 +64,10 @@ def backward(
             grads[0][at], grads[1][:, :, *at[1:]] = found
         return grads[0], grads[1]
     upstream, *inputs = arrays(grad, values, sequences, query)
-    tasks, rest = _arguments(values, query, bilinear, gamma, epsilon, normalize, planes=2)
+    tasks, rest = loop_arguments(values, query, bilinear, gamma, epsilon, normalize, planes=2)
     outs = arrays(*grads)
     fine = threads.run(loops.backward, tasks, *inputs, *rest, upstream.ravel(), *outs)
-    _check(fine, "deformable_attention_backward", values, sequences)
+    check_found(fine, "deformable_attention_backward", values, sequences)
     return grads[0], grads[1]
 
 
@@ -94,7 +94,7 @@ def out_shape(values: Tensor, query: Tensor) -> tuple[int, ...]:
     return Q, T, M, values.size(3)
 
 
-def _check(fine: list[bool], operator: str, values: Tensor, sequences: Tensor) -> None:
+def check_found(fine: list[bool], operator: str, values: Tensor, sequences: Tensor) -> None:
     """Raises a ValueError if a loop found an invalid node index. The operator has checked all
     sequences already, but not again after changes that PyTorch does not track."""
     if not all(fine):
@@ -102,7 +102,7 @@ def _check(fine: list[bool], operator: str, values: Tensor, sequences: Tensor) -
         raise ValueError(f"{operator}: sequences: {wrong}")
 
 
-def _arguments(
+def loop_arguments(
     values: Tensor,
     query: Tensor,
     bilinear: bool,

@@ -25,7 +25,7 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _length(sequences: Any, t: int, q: int) -> int:
+def length_of(sequences: Any, t: int, q: int) -> int:
     """Returns the number of nodes before the padding, by bisection."""
     low, high = 0, sequences.shape[2]
     if sequences[t, q, high - 1] >= 0:
@@ -40,7 +40,7 @@ def _length(sequences: Any, t: int, q: int) -> int:
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
-def _sample(query: Any, q: int, t: int, m: int, sampled: Any, K2: Any) -> None:
+def sample_keys(query: Any, q: int, t: int, m: int, sampled: Any, K2: Any) -> None:
     """Writes the offsets and attention of the keys of one head to the two halves of ``sampled``."""
     K = len(K2) // 2
     largest = query[q, 1, t, m, 0]
@@ -59,7 +59,7 @@ def _sample(query: Any, q: int, t: int, m: int, sampled: Any, K2: Any) -> None:
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
-def _windows(
+def fill_windows(
     sampled: Any, n: int, bilinear: bool, gamma: Any, epsilon: Any, W: Any, KW: Any,
     g: Any, first: Any,
 ) -> tuple[int, int]:  # fmt: skip
@@ -97,7 +97,7 @@ def _windows(
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
-def _total(g: Any, start: int, W: Any) -> Any:
+def total_of(g: Any, start: int, W: Any) -> Any:
     total = g.dtype.type(0)
     for j in range(len(W)):
         total += g[start + j]
@@ -105,14 +105,14 @@ def _total(g: Any, start: int, W: Any) -> Any:
 
 
 @njit(cache=True, error_model="numpy")
-def _copy_in(values: Any, t: int, m: int, plane: Any, D: Any) -> None:
+def copy_in(values: Any, t: int, m: int, plane: Any, D: Any) -> None:
     for r in range(values.shape[0]):
         for c in range(len(D)):
             plane[r, c] = values[r, t, m, c]
 
 
 @njit(cache=True, error_model="numpy")
-def _copy_out(plane: Any, values: Any, t: int, m: int, D: Any) -> None:
+def copy_out(plane: Any, values: Any, t: int, m: int, D: Any) -> None:
     for r in range(values.shape[0]):
         for c in range(len(D)):
             values[r, t, m, c] = plane[r, c]
@@ -137,18 +137,18 @@ def forward(
     fine = True
     for task in range(thread, T * M, threads):
         t, m = task // M, task % M
-        _copy_in(values, t, m, plane, D)
+        copy_in(values, t, m, plane, D)
         for step in range(Q + 1):
             # The rows of query q are prefetched while those of the previous query are summed.
             if step < Q:
                 q, begin = step, (step % 2) * L
-                n = _length(sequences, t, q)
-                _sample(query, q, t, m, sampled, K2)
-                low, high = _windows(sampled, n, bilinear, gamma, epsilon, W, KW, g, first)
+                n = length_of(sequences, t, q)
+                sample_keys(query, q, t, m, sampled, K2)
+                low, high = fill_windows(sampled, n, bilinear, gamma, epsilon, W, KW, g, first)
                 for k in range(K):
                     a = sampled[K + k]
                     if normalize:
-                        a /= _total(g, k * len(W), W)
+                        a /= total_of(g, k * len(W), W)
                     add_scaled(w, len(W) + first[k], a, g, k * len(W), W)
                 end = begin
                 for i in range(max(low, 0), min(high, n)):
@@ -194,17 +194,17 @@ def backward(
     fine = True
     for task in range(thread, T * M, threads):
         t, m = task // M, task % M
-        _copy_in(values, t, m, plane, D)
+        copy_in(values, t, m, plane, D)
         grad_plane[:] = real(0)
         for step in range(Q + 1):
             if step < Q:
                 q, begin, odd = step, (step % 2) * L, step % 2
                 sampled, g, first, total = sampled2[odd], g2[odd], first2[odd], total2[odd]
-                n = _length(sequences, t, q)
-                _sample(query, q, t, m, sampled, K2)
-                low, high = _windows(sampled, n, bilinear, gamma, epsilon, W, KW, g, first)
+                n = length_of(sequences, t, q)
+                sample_keys(query, q, t, m, sampled, K2)
+                low, high = fill_windows(sampled, n, bilinear, gamma, epsilon, W, KW, g, first)
                 for k in range(K):
-                    total[k] = _total(g, k * len(W), W) if normalize else real(1)
+                    total[k] = total_of(g, k * len(W), W) if normalize else real(1)
                     at = len(W) + first[k]
                     add_scaled(w, at, sampled[K + k] / total[k], g, k * len(W), W)
                     for j in range(len(W)):
@@ -258,5 +258,5 @@ def backward(
                     mean += a * gs
                 for k in range(K):
                     grad_query[q, 1, t, m, k] = sampled[K + k] * (grad_a[k] - mean)
-        _copy_out(grad_plane, grad_values, t, m, D)
+        copy_out(grad_plane, grad_values, t, m, D)
     return fine

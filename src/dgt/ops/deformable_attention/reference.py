@@ -182,27 +182,36 @@ def deformable_attention_backward(
     heads = torch.arange(values.size(2), device=values.device).view(1, -1, 1, 1)
     grad_values, grad_query = torch.zeros_like(values), torch.empty_like(query)
     for t, sequence in enumerate(sequences):
-        o, a = offsets[:, t], attention[:, t]  # (Q, M, K)
-        i, inside, distance = _windows(sequence, o, kernel)  # (Q, M, K, W)
-        g = kernel(distance).where(inside, 0)
-        slope = kernel.derivative(distance).where(inside, 0)
-        total = g.sum(-1) if kernel.normalize else torch.ones_like(a)
-        total = total.where(total != 0, 1)
+        a = attention[:, t]  # (Q, M, K)
+        i, w = key_windows(sequence, offsets[:, t], a, kernel)  # (Q, M, K, W)
         nodes = _nodes(sequence, i)
         upstream = grad[:, t, :, None, None]  # (Q, M, 1, 1, D)
-        w = (a / total).unsqueeze(-1) * g
         place = (nodes, torch.full_like(nodes, t), heads.expand_as(nodes))
         # Unlike scatter_add, this is deterministic on GPUs.
         grad_values.index_put_(place, w.unsqueeze(-1) * upstream, accumulate=True)
         products = (values[nodes, t, heads] * upstream).sum(-1)  # (Q, M, K, W)
-        grad_a = (g * products).sum(-1) / total
-        grad_p = (slope * products).sum(-1)
-        if kernel.normalize:
-            grad_p = (grad_p - grad_a * slope.sum(-1)) / total
-        n = sequence_lengths(sequence).view(-1, 1, 1)
-        grad_query[:, 0, t] = a * grad_p * (n - 1) * o * (1 - o)
-        grad_query[:, 1, t] = a * (grad_a - (a * grad_a).sum(-1, keepdim=True))
+        grad_query[:, :, t] = _query_gradient(sequence, offsets[:, t], a, products, kernel)
     return grad_values, grad_query
+
+
+def _query_gradient(
+    sequence: Tensor, offsets: Tensor, attention: Tensor, grad: Tensor, kernel: Kernel
+) -> Tensor:
+    """Returns the gradient of the queries of one criterion, ``(Q, 2, M, K)``, from the gradient of
+    the weight of each position of a window, ``(Q, M, K, W)``."""
+    o, a = offsets, attention
+    _, inside, distance = _windows(sequence, o, kernel)
+    g = kernel(distance).where(inside, 0)
+    slope = kernel.derivative(distance).where(inside, 0)
+    total = g.sum(-1) if kernel.normalize else torch.ones_like(a)
+    total = total.where(total != 0, 1)
+    grad_a = (g * grad).sum(-1) / total
+    grad_p = (slope * grad).sum(-1)
+    if kernel.normalize:
+        grad_p = (grad_p - grad_a * slope.sum(-1)) / total
+    n = sequence_lengths(sequence).view(-1, 1, 1)
+    positions = a * grad_p * (n - 1) * o * (1 - o)
+    return torch.stack([positions, a * (grad_a - (a * grad_a).sum(-1, keepdim=True))], dim=1)
 
 
 def position_weights(sequences: Tensor, query: Tensor, kernel: Kernel) -> Tensor:
@@ -222,3 +231,18 @@ def position_weights(sequences: Tensor, query: Tensor, kernel: Kernel) -> Tensor
         i, w = key_windows(sequence, offsets[:, t], attention[:, t], kernel)
         weights[:, t].scatter_add_(2, i.flatten(2), w.flatten(2))
     return weights
+
+
+def position_weights_backward(
+    grad: Tensor, sequences: Tensor, query: Tensor, kernel: Kernel
+) -> Tensor:
+    """Computes the gradient of ``query`` from the gradient ``grad`` of the output of
+    :func:`position_weights`."""
+    offsets, attention = sample(query)
+    grads = []
+    for t, sequence in enumerate(sequences):
+        o, a = offsets[:, t], attention[:, t]
+        i, _, _ = _windows(sequence, o, kernel)
+        of_windows = grad[:, t].gather(2, i.flatten(2)).view_as(i)
+        grads.append(_query_gradient(sequence, o, a, of_windows, kernel))
+    return torch.stack(grads, dim=2)

@@ -124,6 +124,24 @@ def gather_sum(
 
 
 @intrinsic
+def gather_dot(
+    _: Any, plane: Any, rows: Any, begin: Any, end: Any, factor: Any, start: Any, dots: Any, D: Any
+) -> Any:
+    """dots[i] = factor[start:start + D] · plane[rows[i]], for begin <= i < end; arrays as in
+    :func:`gather_sum`."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Code(context, builder, signature, args, D.count)
+        u = code.load_row(4, args[5])
+        with cgutils.for_range(builder, args[3], start=args[2]) as loop:
+            product = builder.fmul(u, code.load_row(0, code.row_start(1, loop.index)), flags=FLAGS)
+            builder.store(code.sum(product), code.item(6, loop.index))
+        return context.get_dummy_value()
+
+    return types.void(plane, rows, begin, end, factor, start, dots, D), build
+
+
+@intrinsic
 def dot_scatter(
     _: Any, plane: Any, rows: Any, weights: Any, begin: Any, end: Any,
     upstream: Any, start: Any, dots: Any, grad_plane: Any, D: Any,
