@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 from dgt import NodeClassifier
+from dgt.cli import main
 from dgt.config import DataConfig, EncodingConfig, SequenceConfig
 from dgt.data import files, load
 from dgt.data.edge_tables import edge_weights, of_table, table_names
@@ -19,6 +21,7 @@ from dgt.encodings import katz
 from dgt.encodings.katz import KATZ
 from dgt.errors import InputError
 from dgt.sequences.make import make_sequences
+from dgt.storage import segments
 
 
 @pytest.fixture
@@ -180,7 +183,7 @@ def test_the_default_sorts_by_each_table(tmp_path: Path) -> None:
     quick = {"epochs": 2, "length": 4, "hidden_channels": 8}
     classifier = NodeClassifier(**quick).fit(load(str(apart)), out=tmp_path / "run")
     expected = ("bfs:follows", "bfs:pays", "ppr:follows", "ppr:pays", "similarity")
-    assert classifier.config.criteria == expected
+    assert classifier.config_.criteria == expected
     again = NodeClassifier.load(tmp_path / "run")
     data = load(str(apart))
     assert torch.equal(again.predict_proba(data), classifier.predict_proba(data))
@@ -235,3 +238,40 @@ def test_parquet_in_parts(tmp_path: Path, folder: bool) -> None:
     data = files.read(tmp_path)
     assert data.node_ids == [f"n{i}" for i in range(12)]
     assert data.x[:, 0].tolist() == list(range(12))
+
+
+def test_prepare_makes_what_training_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    apart, _ = two_types(tmp_path, n=60)
+    monkeypatch.setenv("DGT_CACHE", str(tmp_path / "cache"))
+    assert main(["prepare", str(apart), "--length=4", "--json", "--quiet"]) == 0
+    before = {path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+    assert len(list((tmp_path / "cache" / "katz").iterdir())) == 2  # a table each
+    monkeypatch.setattr(segments, "through", _only_read(segments.through))
+    classifier = NodeClassifier(length=4, epochs=1).fit(load(str(apart)))
+    assert len(classifier.config_.criteria) == 5
+    after = {path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()}
+    assert before == after
+
+
+def _only_read(through: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(rows: segments.CachedRows, folder: Path | None, *rest: Any, **more: Any) -> Any:
+        assert folder is not None
+        assert not rows.missing(folder), f"{rows.name} was not prepared"
+        return through(rows, folder, *rest, **more)
+
+    return checked
+
+
+def test_settings_stay_as_given(tmp_path: Path) -> None:
+    apart, _ = two_types(tmp_path, n=60)
+    classifier = NodeClassifier(length=4, epochs=1)
+    before = classifier.config
+    classifier.fit(load(str(apart)))
+    assert classifier.config is before
+    assert before.sequences.criteria is None
+    classifier.save(tmp_path / "model")
+    again = NodeClassifier.load(tmp_path / "model")
+    assert again.config == again.config_ == classifier.config_
+    assert torch.equal(again.predict(load(str(apart))), classifier.predict())

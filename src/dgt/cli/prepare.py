@@ -44,13 +44,17 @@ def prepare(
     from dgt.data import load
     from dgt.data.files import normalize
     from dgt.data.recipe import from_table
-    from dgt.prepare import precompute
+    from dgt.prepare import precompute, with_edge_tables
     from dgt.training.problem import Problem
 
     data = load(graph, chosen.train.splits, chosen.data)
     directed = chosen.data.directed
-    # The features of a table depend on the training nodes.
-    data = Problem.of(data, chosen).data if from_table(data) else normalize(data, directed=directed)
+    if from_table(data):  # its features depend on the training nodes
+        problem = Problem.of(data, chosen)
+        data, chosen = problem.data, problem.config
+    else:
+        data = normalize(data, directed=directed)
+        chosen = with_edge_tables(chosen, data)
     result = precompute(data, chosen, out, which, progress=not quiet)
     if json_:
         print_json(result)

@@ -29,8 +29,8 @@ class Encoding:
     direction: Literal["unused", "used", "needed"] = "unused"
     """Whether the columns depend on the direction of the edges: never, where it is known, or so
     that it must be known."""
-    rows: Callable[[Data, EncodingConfig], CachedRows] | None = None
-    """The rows that ``dgt prepare`` caches, if the encoding is expensive."""
+    rows: Callable[[Data, EncodingConfig], list[CachedRows]] | None = None
+    """The rows that ``dgt prepare`` caches, for each edge table, if the encoding is expensive."""
     tuned: bool = False
     """Whether ``dgt tune`` tries the encoding."""
 

@@ -256,18 +256,20 @@ def _arguments(
 
 
 def _encoding(direction: Direction, tuned: bool = False) -> Encoding:
-    def columns(data: Data, settings: EncodingConfig, anchors: Tensor | None) -> Tensor:
-        """Returns the columns of the anchors; with several edge tables, for each of them."""
-        given = _arguments(data, settings, anchors, direction)
-        names = table_names(data)
-        if not names:
-            return katz(**given, cache=True)
-        own = (of_table(data, name) for name in names)
-        parts = [_arguments(table, settings, given["anchors"], direction) for table in own]
-        return beside([katz(**part) for part in parts])
+    def given(data: Data, settings: EncodingConfig, anchors: Tensor | None) -> list[dict[str, Any]]:
+        """Returns the arguments of :func:`katz`; with several edge tables, for each of them."""
+        whole = _arguments(data, settings, anchors, direction)
+        own = [of_table(data, name) for name in table_names(data)]
+        return [_arguments(table, settings, whole["anchors"], direction) for table in own] or [
+            whole
+        ]
 
-    def rows(data: Data, settings: EncodingConfig) -> segments.CachedRows:
-        return katz_rows(**_arguments(data, settings, None, direction))
+    def columns(data: Data, settings: EncodingConfig, anchors: Tensor | None) -> Tensor:
+        parts = [katz(**each, cache=True) for each in given(data, settings, anchors)]
+        return parts[0] if len(parts) == 1 else beside(parts)
+
+    def rows(data: Data, settings: EncodingConfig) -> list[segments.CachedRows]:
+        return [katz_rows(**each) for each in given(data, settings, None)]
 
     return Encoding(
         columns=columns,

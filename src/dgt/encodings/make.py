@@ -81,7 +81,8 @@ def carries_over(settings: EncodingConfig) -> CarriesOver:
 def encoding_rows(data: Data, settings: EncodingConfig) -> list[CachedRows]:
     """Returns the rows of expensive encodings, which ``dgt prepare`` caches."""
     require_directed(data, settings)
-    return [each.rows(data, settings) for each in records(settings) if each.rows is not None]
+    made = (each.rows(data, settings) for each in records(settings) if each.rows is not None)
+    return [rows for each in made for rows in each]
 
 
 def _columns(

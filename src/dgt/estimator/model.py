@@ -44,6 +44,9 @@ class NodeModel:
     tasks: ClassVar[tuple[TaskKind, ...]]
     """The tasks that the class is for."""
     facts_: Facts
+    config_: Config
+    """The settings in use: those given, with what follows from the graph, such as criteria for each
+    edge table."""
 
     def __init__(self, config: Config | None = None, **settings: Any) -> None:
         self.config = Config.given(config, **settings)
@@ -87,12 +90,12 @@ class NodeModel:
             raise InputError(f"graph: got {graph!r}, expected the name of the graph as text")
         self._device = device_of(self.config)
         problem = Problem.of(data, self.config)
-        self.config = problem.config
+        self.config_ = problem.config
         del data  # so that it can be freed
         with nullcontext() if out is None else RunFolder(out) as folder:
             state: State = "new"
             if folder is not None:
-                settings = Settings(self.config, graph)
+                settings = Settings(self.config_, graph)
                 state = distributed.by_first(partial(folder.claim, settings, resume, overwrite))
             return self._fit(problem, folder, state, graph, progress)
 
@@ -119,7 +122,7 @@ class NodeModel:
             self._steps,
             self._task,
             *problem.targets,
-            self.config.train,
+            self.config_.train,
             folder=folder,
             resume=state == "begun",
             progress=show,
@@ -158,11 +161,11 @@ class NodeModel:
         """
         graph, steps = self._prepared(data)
         chosen = self._task.metric if metric is None else metric
-        self.config.replace(metric=chosen)  # raises if it is unknown
+        self.config_.replace(metric=chosen)  # raises if it is unknown
         self._task.require(chosen)
         y = self.facts_.labels(graph)
         if data is not None and isinstance(mask, str) and mask in PARTS:
-            graph, _ = choose(graph, self.config.train.splits, self.config.train.split_index)
+            graph, _ = choose(graph, self.config_.train.splits, self.config_.train.split_index)
         nodes = labeled_nodes(graph, y, mask)
         return self._task.measure(self._logits(steps, graph)[nodes], y[nodes], [chosen])[chosen]
 
@@ -188,7 +191,7 @@ class NodeModel:
             data: As in :meth:`predict`.
         """
         graph, steps = self._prepared(data)
-        return Inspection(self.config, self.model_.eval(), self.facts_, self._task, graph, steps)
+        return Inspection(self.config_, self.model_.eval(), self.facts_, self._task, graph, steps)
 
     def multiply_adds(self, data: Data | None = None) -> int:
         """Returns the multiply-adds of one forward pass over a graph, which the paper calls FLOPs.
@@ -202,7 +205,7 @@ class NodeModel:
     def save(self, path: Path | str) -> None:
         """Writes ``config.toml`` and ``model.safetensors`` into a folder."""
         self._require_fitted()
-        RunFolder(path).save_model(self.model_.state_dict(), self.facts_, self.config)
+        RunFolder(path).save_model(self.model_.state_dict(), self.facts_, self.config_)
 
     @classmethod
     def load(cls, path: Path | str, device: str | None = None) -> Self:
@@ -218,25 +221,27 @@ class NodeModel:
                 f"{path}: holds {settings.runs} runs; choose one, such as {path / 'run-00'}"
             )
         given = {} if device is None else {"device": device}
-        return cls(settings.config, **given)._restore(RunFolder(path))
+        model = cls(settings.config, **given)
+        model.config_ = model.config
+        return model._restore(RunFolder(path))
 
     def _build(self, facts: Facts) -> None:
         """Builds the model. Its weights are drawn on the CPU and thus equal on all devices."""
         self.facts_ = facts
         self._task = task_of(facts)
         sizes = self._sizes(facts)
-        with seeded(self.config.train.seed, torch.device("cpu")):
-            self.model_: nn.Module = build(self.config, *sizes).to(self._device)
+        with seeded(self.config_.train.seed, torch.device("cpu")):
+            self.model_: nn.Module = build(self.config_, *sizes).to(self._device)
 
     def _sizes(self, facts: Facts) -> tuple[int, int, int | tuple[int, ...]]:
         """Returns the numbers of features, of outputs and of columns of the encoding."""
-        columns = facts.encoding_sizes(self.config.record.several_encodings)
+        columns = facts.encoding_sizes(self.config_.record.several_encodings)
         return facts.in_channels, task_of(facts).out_channels, columns
 
     def _restore(self, folder: RunFolder) -> Self:
         self._device = device_of(self.config)
         weights, facts = read_model(folder.model)
-        require_weights(folder.model, weights, self.config, self._sizes(facts))
+        require_weights(folder.model, weights, self.config_, self._sizes(facts))
         self._build(facts)
         self.model_.load_state_dict(weights)
         self.model_.eval()
@@ -254,12 +259,12 @@ class NodeModel:
         """Returns a checked graph (default: that of :meth:`fit`) and the inputs of the model."""
         self._require_fitted()
         if data is not None:
-            data = with_features(data, self.facts_, self.config.data.directed)
-            self.facts_.require_graph(data, carries_over(self.config))
-            require_memory(self.config, data.num_nodes)
-            inputs = prepare(data, self.config, self.facts_.find_anchors(data))
+            data = with_features(data, self.facts_, self.config_.data.directed)
+            self.facts_.require_graph(data, carries_over(self.config_))
+            require_memory(self.config_, data.num_nodes)
+            inputs = prepare(data, self.config_, self.facts_.find_anchors(data))
             self.facts_.require_columns(data, inputs.encoding_widths)
-            return data, steps_for(self.config, inputs, self._device)
+            return data, steps_for(self.config_, inputs, self._device)
         if hasattr(self, "_steps"):
             return self._data, self._steps
         name = type(self).__name__

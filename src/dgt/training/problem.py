@@ -11,6 +11,7 @@ from dgt.data.recipe import (
     Recipe,
     from_table,
     require_label,
+    require_read_with,
     sorted_by_id,
     warn_given_away,
     without_table,
@@ -53,6 +54,8 @@ class Problem:
         """Checks the graph and the settings, chooses the split, and fits the recipe of a table on
         the training nodes."""
         distributed.require_possible(config)
+        if isinstance(data, Data):
+            require_read_with(data, config.data)
         named = isinstance(data, Data) and data.get("class_names") is not None
         tabular = isinstance(data, Data) and from_table(data)
         given, directed = sorted_by_id(data) if tabular else data, config.data.directed

@@ -79,3 +79,20 @@ def test_info_shows_what_becomes_of_each_column(tmp_path: Path, capsys) -> None:
     assert columns["amount"]["kind"] == "ignore"
     assert main(["info", str(path), *flags]) == 0
     assert "category" in capsys.readouterr().out
+
+
+def test_settings_for_reading_that_come_too_late_are_refused(tmp_path: Path, capsys) -> None:
+    path = fraud(tmp_path / "graph")
+    data = load(str(path))
+    with pytest.raises(InputError, match=r"label='is_fraud' has no effect.*DataConfig\(label='is_"):
+        NodeClassifier(label="is_fraud", **QUICK).fit(data)
+    data = load(str(path), settings=DataConfig(label="is_fraud"))
+    with pytest.raises(InputError, match="weight='amount' has no effect"):
+        NodeClassifier(weight="amount", **QUICK).fit(data)
+    classifier = NodeClassifier(label="is_fraud", columns=["amount=ignore"], **QUICK).fit(data)
+    assert {c["column"]: c["kind"] for c in classifier.facts_.recipe or ()}["amount"] == "ignore"
+    cora = load("cora")
+    with pytest.raises(InputError, match="label='y' has no effect: it is not a graph of tables"):
+        NodeClassifier(label="y", **QUICK).fit(cora)
+    with pytest.raises(InputError, match="got a kind for 'w', but the graph has no table"):
+        NodeClassifier(columns=["w=ignore"], **QUICK).fit(cora)

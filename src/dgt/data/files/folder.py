@@ -51,7 +51,7 @@ def read_folder(path: Path | str, settings: DataConfig | None = None) -> Data:
     found = find_tables(path)
     edge_files = {name or "edges": file for (stem, name), file in found.items() if stem == "edges"}
     if ("nodes", "") not in found:
-        return _without_nodes(path, read_edges(edge_files, settings), settings.directed)
+        return _without_nodes(path, read_edges(edge_files, settings), settings)
     nodes = read_frame(found["nodes", ""], _wanted(settings))
     tables = read_edges(edge_files, settings)
     return assemble(str(path), nodes, tables, settings, settings.directed)
@@ -79,7 +79,13 @@ def assemble(
         known = _with_new_nodes(data, known, all_ids(tables))
     nodes_name, unknown = Path(nodes.name).name, settings.unknown_nodes
     connect(data, tables, known, nodes_name, unknown, directed)
-    return normalize(data, directed=bool(directed))
+    return _read_with(settings, normalize(data, directed=bool(directed)))
+
+
+def _read_with(settings: DataConfig, data: Data) -> Data:
+    """Keeps the settings that a graph was read with, for errors about those that come too late."""
+    data.read_with = settings
+    return data
 
 
 def _wanted(settings: DataConfig) -> Wanted:
@@ -149,12 +155,12 @@ def from_nodes(nodes: Frame, found: dict[str, str], settings: DataConfig | None 
     return data
 
 
-def _without_nodes(path: Path, tables: list[EdgeTable], directed: bool | None) -> Data:
+def _without_nodes(path: Path, tables: list[EdgeTable], settings: DataConfig) -> Data:
     """Builds a graph of the nodes that edges name."""
     known = all_ids(tables)
     data = Data(num_nodes=len(known), name=str(path), node_ids=columns.plain_ids(known))
-    connect(data, tables, known, "the edges", "error", directed)
-    return normalize(data, directed=bool(directed))
+    connect(data, tables, known, "the edges", "error", settings.directed)
+    return _read_with(settings, normalize(data, directed=bool(settings.directed)))
 
 
 def _with_new_nodes(data: Data, known: pa.Array, ids: pa.Array) -> pa.Array:

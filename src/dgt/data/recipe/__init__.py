@@ -6,7 +6,12 @@
 nodes by id, and ``hints`` points out likely mistakes.
 """
 
-from dgt.data.recipe.hints import label_candidates, require_label, warn_given_away
+from dgt.data.recipe.hints import (
+    label_candidates,
+    require_label,
+    require_read_with,
+    warn_given_away,
+)
 from dgt.data.recipe.kinds import KINDS
 from dgt.data.recipe.numbers import from_table
 from dgt.data.recipe.order import as_given, as_sorted, given_ids, sorted_by_id
@@ -26,6 +31,7 @@ __all__ = [
     "has_table",
     "label_candidates",
     "require_label",
+    "require_read_with",
     "sorted_by_id",
     "warn_given_away",
     "without_table",

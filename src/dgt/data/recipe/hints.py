@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from dgt.config import DataConfig
 from dgt.data.labels import are_classes, is_labeled
 from dgt.data.recipe.recipe import Recipe, rows_of
 from dgt.data.recipe.table import cells, has_table
@@ -24,6 +25,36 @@ MOST_CLASSES = 50
 GIVEN_AWAY = 0.98
 # Fewer training nodes say too little, and more take too long.
 FEWEST, MOST = 20, 20_000
+
+
+# Settings that only take effect when a graph is read.
+READ = ("id", "label", "split_column", "source", "target", "weight", "unknown_nodes")
+
+
+def require_read_with(data: Data, settings: DataConfig) -> None:
+    """Raises an error if a setting for tables has no effect, because the graph was read without it
+    or has no table."""
+    before = data.get("read_with")
+    place = data.get("name") or "graph"
+    for name in READ:
+        value = getattr(settings, name)
+        if value == getattr(DataConfig(), name) or value == getattr(before, name, None):
+            continue
+        if before is None:
+            raise InputError(
+                f"{place}: {name}={value!r} has no effect: it is not a graph of tables that were "
+                "read from files"
+            )
+        raise InputError(
+            f"{place}: {name}={value!r} has no effect: the graph was read without it; pass it to "
+            f"load, as in load(path, settings=DataConfig({name}={value!r}))"
+        )
+    chosen = settings.kinds()
+    if chosen and not has_table(data):
+        raise InputError(
+            f"{place}: columns: got a kind for {next(iter(chosen))!r}, but the graph has no table "
+            "of columns"
+        )
 
 
 def require_label(data: Data) -> None:
