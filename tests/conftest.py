@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.axe import violations  # noqa: F401
 from tests.browser import browser, open_tab  # noqa: F401
 
 # Before anything loads torch, as the command line does: keeps the tests fast on a busy machine.

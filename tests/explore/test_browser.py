@@ -402,6 +402,24 @@ def test_text_has_contrast_and_controls_have_names(tab, open_tab, address, schem
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_rules_of_accessibility(open_tab, address, violations, scheme: str):
+    edits = [{"kind": "criterion", "criterion": 0}]
+    for state in (
+        {},
+        {"node": 12, "hops": 2},
+        {"node": 12, "head": 1, "epoch": 0, "color": "label"},
+        {"node": 12, "edits": edits},
+        {"node": 12, "withRun": 1, "withNode": 5},
+        {"map": "mistakes", "mistakes": 1},
+        {"run": 2, "node": 12},
+    ):
+        tab = open_tab(color_scheme=scheme, viewport={"width": 1440, "height": 1000})
+        page = open_at(tab, address, **state)
+        assert violations(page) == [], state
+        assert tab.errors == []
+
+
 def test_everything_is_reached_by_keyboard(tab: Tab, address: str):
     page = open_at(tab, address, node=12, head=0)
     seen = set()

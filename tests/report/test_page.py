@@ -183,6 +183,16 @@ def test_text_has_contrast_and_controls_have_names(open_tab: OpenTab, cora: Path
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_rules_of_accessibility(
+    open_tab: OpenTab, cora: Path, several: Path, tmp_path: Path, violations, scheme: str
+):
+    tab = visit(open_tab, cora / "report.html", color_scheme=scheme)
+    assert violations(tab.page) == []
+    tab = visit(open_tab, report(tmp_path / "both.html", cora, several), color_scheme=scheme)
+    assert violations(tab.page) == []
+
+
 def test_several_runs_have_intervals(open_tab: OpenTab, several: Path, tmp_path: Path):
     tab = visit(open_tab, report(tmp_path / "report.html", several))
     assert_clean(tab)

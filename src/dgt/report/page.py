@@ -8,6 +8,7 @@ import base64
 import hashlib
 import importlib.util
 import json
+from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,13 @@ def render(facts: list[Any]) -> str:
         items.append(json_item(figure, place))
         return place
 
+    labels: Counter[str] = Counter()
+
+    def unique(label: str) -> str:
+        """Numbers equal labels, by which a screen reader lists the tables."""
+        labels[label] += 1
+        return label if labels[label] == 1 else f"{label} ({labels[label]})"
+
     scripts = [_bokeh(), _own("page.js")]
     kinds = {Chart: "chart", Columns: "columns", Table: "table", Text: "text"}
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -94,6 +102,7 @@ def render(facts: list[Any]) -> str:
         policy=" ".join(f"'sha256-{_hash(script)}'" for script in scripts),
         charts=lambda: Markup(_json(items)),
         embed=embed,
+        unique=unique,
         kind=lambda block: kinds[type(block)],
         version=__version__,
     )

@@ -51,7 +51,9 @@ export function drawCompared(runs, about, view, compared, hooks) {
   const share = (v, id) => v.attended.find((each) => v.nodes[each.node].id === id)?.weight ?? 0;
   const ids = [...new Set([...view.attended.map((each) => view.nodes[each.node].id), ...theirs.view.attended.map((each) => theirs.view.nodes[each.node].id)])];
   const both = ids.map((id) => [id, share(view, id), share(theirs.view, id)]).sort((a, b) => b[1] + b[2] - a[1] - a[2]);
-  rows = [["node", "weight", "weight of the other"], ...both];
+  // Two nodes of one run differ in their ids, the same node of two runs in the run.
+  const heads = [[about, run], [theirs, other]].map(([{ id }, { name: runName }]) => (run === other ? `weight for ${id}` : `weight in ${runName}`));
+  rows = [["node", ...heads], ...both];
   const overlap = both.reduce((sum, [, a, b]) => sum + Math.min(a, b), 0);
   const side = (runShown, facts, shares) => el("div", {},
     el("h3", {}, "Node ", name(facts.id, 24), ` in ${runShown.name}`), factChips(runShown, facts), probabilityBars(runShown, shares));
@@ -65,7 +67,7 @@ export function drawCompared(runs, about, view, compared, hooks) {
     })),
     both.length > 0 && el("table", { class: "attended" },
       el("caption", {}, `Attention side by side; ${percent(overlap)} is common to both.`),
-      el("thead", {}, el("tr", {}, ["node", "weight", "weight of the other"].map((text) => el("th", { scope: "col" }, text)))),
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "node"), heads.map((text) => el("th", { scope: "col" }, name(text, 40))))),
       el("tbody", {}, both.slice(0, 20).map(([id, a, b]) => el("tr", {}, el("td", {}, name(id, 30)), el("td", { class: "number" }, percent(a)), el("td", { class: "number" }, percent(b)))),
         both.length > 20 && el("tr", {}, el("td", { colspan: 3, class: "muted" }, `and ${number(both.length - 20)} more nodes`)))));
 }

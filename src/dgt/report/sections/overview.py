@@ -86,7 +86,7 @@ def _about(facts: list[Facts]) -> Table:
         ),
     }
     rows = [[name, *(text(each) for each in facts)] for name, text in lines.items()]
-    return Table(("", *_heads(facts, "this run")), rows, labels=1 + len(facts))
+    return Table(("about", *_heads(facts, "this run")), rows, labels=1 + len(facts))
 
 
 def _split(facts: Facts) -> str:

@@ -45,9 +45,11 @@ def _chart(facts: list[Facts], title: str) -> Chart:
         largest = max(bins, key=lambda b: b.nodes)
         enough = [b for b in bins if b.nodes >= FEWEST] or bins
         lowest = min(enough, key=lambda b: b.accuracy or 0.0)
+        among = "" if enough == bins else f" among groups of at least {FEWEST} nodes"
         extremes.append(
-            f"{name}: {percent(largest.accuracy)} in the largest group ({largest.name}), lowest "
-            f"{percent(lowest.accuracy)} ({lowest.name}, {count(lowest.nodes, 'node')})."
+            f"{name}: {percent(largest.accuracy)} in the largest group ({largest.name}); "
+            f"lowest{among}: {percent(lowest.accuracy)} ({lowest.name}; "
+            f"{count(lowest.nodes, 'node')})."
         )
     summary = f"Accuracy by {title}: {MEANINGS[title]}. {' '.join(extremes)}"
     chart = charts.intervals(names, series, x="accuracy", whole=True)
