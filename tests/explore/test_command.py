@@ -62,6 +62,16 @@ def test_the_extra_is_missing(run: Path, capsys, monkeypatch):
     assert "pip install 'deformable-graph-transformer[explore]'" in error
 
 
+def test_other_tasks_and_several_runs_before_the_browser_opens(tmp_path: Path, capsys):
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    for task in ("regression", "multilabel"):
+        (tmp_path / "config.toml").write_text(f'[train]\ntask = "{task}"\n')
+        assert f"the model predicts {task}; only classes" in refused(capsys, str(tmp_path))
+    (tmp_path / "run-00").mkdir()
+    error = refused(capsys, str(tmp_path))
+    assert f"holds several runs; choose one, such as {tmp_path / 'run-00'}" in error
+
+
 def test_bad_runs(run: Path, tmp_path: Path, capsys):
     assert "expected 1 to 8 folders" in refused(capsys, "--no-browser")
     assert "got 9 runs" in refused(capsys, *[str(run)] * 9, "--no-browser")

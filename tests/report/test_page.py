@@ -293,6 +293,12 @@ def test_refusals(several: Path, colors: Path, tmp_path: Path, capsys, monkeypat
     assert "expected an .html file" in refused(capsys, "report", several, "--out", "report.pdf")
     assert "got 0 runs" in refused(capsys, "report", "--out", out)
     assert "no such folder" in refused(capsys, "report", tmp_path / "none", "--out", out)
+    graph = write_folder(tmp_path / "numbers", block_graph())
+    numbers = train(graph, tmp_path / "predicted", "--task=regression", "--label=f0", *flags(**FEW))
+    message = refused(capsys, "report", numbers, "--out", out)
+    assert "the model predicts regression; only classes can be reported" in message
+    message = refused(capsys, "train", graph, "--out", out, "--report", "--task=regression")
+    assert "--report: the task is regression" in message
     unfinished = tmp_path / "unfinished"
     unfinished.mkdir()
     (unfinished / "config.toml").write_text("")

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from dgt.cli.options import Modules, Threads, use_threads
+from dgt.config import read_toml
 from dgt.errors import InputError
 
 MOST_RUNS = 8
@@ -20,6 +21,17 @@ def _port(_: object, value: int) -> None:
 
 Port = Annotated[int, Parameter(validator=_port)]
 Browser = Annotated[bool, Parameter(negative="--no-browser", show_default=False)]
+
+
+def _check(run: Path) -> None:
+    if (run / "run-00").is_dir():
+        raise InputError(f"{run}: holds several runs; choose one, such as {run / 'run-00'}")
+    if not (run / "model.safetensors").is_file():
+        raise InputError(f"{run}: not the folder of a finished run: has no model.safetensors")
+    settings = read_toml(run / "config.toml").get("train")  # checked when the run is loaded
+    task = settings.get("task") if isinstance(settings, dict) else None
+    if task in ("multilabel", "regression"):
+        raise InputError(f"{run}: the model predicts {task}; only classes can be explored")
 
 
 def explore(
@@ -45,8 +57,7 @@ def explore(
         raise InputError(f"got {len(runs)} runs, expected 1 to {MOST_RUNS} folders of dgt train")
     # A mistake is reported before the browser opens and before torch is loaded.
     for run in runs:
-        if not (run / "model.safetensors").is_file():
-            raise InputError(f"{run}: not the folder of a finished run: has no model.safetensors")
+        _check(run)
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

@@ -58,6 +58,8 @@ def train(
         raise InputError("--resume: requires --out, the folder of the run to continue")
     if resume and overwrite:
         raise InputError("--resume and --overwrite are mutually exclusive")
+    if report and chosen.train.task != "classification":
+        raise InputError(f"--report: the task is {chosen.train.task}; only classes can be reported")
     use_threads(threads)
     if report:
         from dgt.report.page import require_packages

@@ -117,6 +117,9 @@ def collect(
         device: Device to compute on (default: that of the run).
     """
     settings = read_settings(path)
+    task = settings.config.train.task
+    if task != "classification":
+        raise InputError(f"{path}: the model predicts {task}; only classes can be reported")
     metrics = read_metrics(path, settings.runs)
     data = _load(path, graph, settings)
     several = [path / f"run-{r:02d}" for r in range(settings.runs)]
