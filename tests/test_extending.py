@@ -25,7 +25,7 @@ FILES = {title: code for title, code in BLOCKS if title.startswith("src/") and "
 LINES = {title.split(": ")[1]: code.strip() for title, code in BLOCKS if ": " in title}
 KINDS = {
     "CRITERIA": "src/dgt/sequences/hubs.py",
-    "ENCODINGS": "src/dgt/encodings/degree.py",
+    "ENCODINGS": "src/dgt/encodings/triangles.py",
     "MODELS": "src/dgt/baselines/linear.py",
     "METRICS": "src/dgt/top2.py",
 }
@@ -64,7 +64,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_extensions_take_one_file_and_one_line_each(extended: Path, graph: Path, tmp_path: Path):
-    choices = ["--criteria", "bfs", "hubs", "--encoding", "degree", "--metric", "top2"]
+    choices = ["--criteria", "bfs", "hubs", "--encoding", "triangles", "--metric", "top2"]
     out = ["--out", str(tmp_path / "run"), "--json", "--quiet"]
     done = run(extended, "train", str(graph), *choices, *SETTINGS, *out)
     assert done.returncode == 0, done.stderr
@@ -82,7 +82,7 @@ def test_extensions_take_one_file_and_one_line_each(extended: Path, graph: Path,
 
 def test_the_command_line_knows_the_extensions(extended: Path, graph: Path):
     shown = run(extended, "train", "--help").stdout
-    assert all(name in shown for name in ("hubs", "degree", "linear", "top2"))
+    assert all(name in shown for name in ("hubs", "triangles", "linear", "top2"))
     done = run(extended, "train", str(graph), "--criteria", "hubz")
     assert done.returncode == 2
     assert "did you mean 'hubs'" in done.stderr

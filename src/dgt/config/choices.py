@@ -191,6 +191,8 @@ ENCODINGS: "Choices[Encoding]" = Choices(
         "katz-in": "dgt.encodings.katz:IN",
         "laplacian": "dgt.encodings.laplacian:LAPLACIAN",
         "node2vec": "dgt.encodings.node2vec:NODE2VEC",
+        "degree": "dgt.encodings.degree:DEGREE",
+        "walks": "dgt.encodings.walks:WALKS",
         "none": "dgt.encodings.encoding:NONE",
     },
     record="dgt.encodings.encoding:Encoding",

@@ -36,8 +36,11 @@ class EncodingConfig:
     katz_scaling: Literal["sum", "l2", "none"] = "l2"
     """Divide each Katz row by its sum or its L2 norm, or do not scale it."""
     anchors: int | None = None
-    """Number of anchors N', the nodes of highest degree. Unset: all nodes of a graph of up to 8192
-    nodes, 128 of a larger one."""
+    """Number of anchors N', the nodes of highest degree. Unset: by anchor_rule."""
+    anchor_rule: Literal["size", "budget"] = "size"
+    """Number of anchors if it is unset. size: all nodes of a graph of up to 8192 nodes, 128 of a
+    larger one. budget: up to 1048576, as many as give at most 128 values per node on average; for
+    paths of one edge, that is all nodes of most graphs."""
     laplacian_columns: int = 16
     """Number of Laplacian eigenvectors, for encoding laplacian and for gt-full and gt-sparse."""
     node2vec_channels: int = 64

@@ -241,7 +241,8 @@ def _arguments(
     data: Data, settings: EncodingConfig, anchors: Tensor | None, direction: Direction
 ) -> dict[str, Any]:
     if anchors is None:
-        anchors = choose_anchors(data.edge_index, data.num_nodes, settings.anchors)
+        given = settings.anchors, settings.anchor_rule, settings.katz_order
+        anchors = choose_anchors(data.edge_index, data.num_nodes, *given)
     both = direction == "both"
     return {
         "edge_index": data.edge_index if both else data[DIRECTED],

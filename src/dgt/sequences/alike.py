@@ -79,16 +79,22 @@ def _most_kept(sizes: np.ndarray, pairs: float) -> int:
 
 def _kept(columns: scipy.sparse.csc_array, sizes: np.ndarray, most: int) -> np.ndarray:
     """Returns the places of the entries that are kept, by column."""
-    column = np.repeat(np.arange(len(sizes)), sizes)
-    place = np.arange(columns.nnz) - np.repeat(columns.indptr[:-1], sizes)
-    largest = np.lexsort((columns.indices, -columns.data, column))
+    every = np.arange(columns.nnz)
+    place = every - np.repeat(columns.indptr[:-1], sizes)
+    long = np.flatnonzero(np.repeat(sizes > most, sizes))  # entries of the columns to be cut
+    column = np.repeat(np.arange(len(sizes)), sizes)[long]
+    row, value, place = columns.indices[long], columns.data[long], place[long]
     # A hash of row and column, below 2 ** 53 and thus exact in float64.
-    key = (column.astype(np.uint64) << np.uint64(32)) ^ columns.indices.astype(np.uint64)
+    key = (column.astype(np.uint64) << np.uint64(32)) ^ row.astype(np.uint64)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     chance = (key >> np.uint64(11)).astype(np.float64)
-    chance[largest[place < most // 2]] = -1
-    return np.lexsort((columns.indices, chance, column))[place < most]
+    # A stable sort by column keeps rows in their order.
+    chance[np.lexsort((-value, column))[place < most // 2]] = -1
+    every[long] = long[np.lexsort((chance, column))]
+    dropped = np.zeros(columns.nnz, dtype=bool)
+    dropped[long[place >= most]] = True
+    return every[~dropped]
 
 
 def alike_sequences(

@@ -18,6 +18,9 @@ log = logging.getLogger("dgt")
 CPU = torch.device("cpu")
 INT = 4  # bytes per entry of a sequence
 FLOAT = {"single": 4, "double": 8, "bfloat16": 2}
+# Tensors of the size of the first layer of the encoding in training: the weight, its gradient, two
+# of Adam, the average and the best epoch.
+COPIES = 6
 # Predictions are within a quarter of the measured memory; twice as much is certain to fail.
 HOPELESS = 2
 
@@ -121,6 +124,7 @@ def warning(
     ranks: int = 1,
     room: int | None = None,
     gpu: str | None = None,
+    columns: int = 0,
 ) -> str | None:
     """Returns a message if training will not fit into memory, otherwise None.
 
@@ -134,11 +138,13 @@ def warning(
         ranks: Number of processes.
         room: Available bytes (default: :func:`available`).
         gpu: Name of the GPU that they are on, to which inputs have yet to be moved.
+        columns: Number of columns of the positional encoding.
     """
     room = available() if room is None else room
 
     def total(chosen: Config) -> int:
         need = predict(chosen, nodes, queries, features, entries, classes, ranks)
+        need += of_first_layer(chosen, columns)
         return need + (of_inputs(chosen, nodes, features, entries) // ranks if gpu else 0)
 
     need = total(config)
@@ -158,6 +164,13 @@ def warning(
         if less <= room:
             return f"{said}; with {flag} it would need {_gb(less)}"
     return f"{said}; use more machines (torchrun) or a smaller model"
+
+
+def of_first_layer(config: Config, columns: int) -> int:
+    """Returns the bytes of the weights that embed the columns of the positional encoding, with what
+    training keeps of them. Every process has all of them."""
+    size = FLOAT["double" if config.model.precision == "double" else "single"]
+    return COPIES * size * columns * config.model.hidden_channels
 
 
 def of_inputs(config: Config, nodes: int, features: float, entries: float) -> int:
@@ -195,7 +208,9 @@ def warn(
     nodes = inputs["sequences"].size(1)
     features, entries = (_stored(inputs[name]) / nodes for name in ("x", "encoding"))
     gpu = None if device.type == "cpu" else str(device)
-    text = warning(config, nodes, queries, features, entries, classes, ranks, room, gpu)
+    columns = 0 if inputs["encoding"] is None else inputs["encoding"].size(1)
+    sizes = (nodes, queries, features, entries, classes)
+    text = warning(config, *sizes, ranks, room, gpu, columns)
     if text is not None:
         log.warning(text)
 

@@ -80,7 +80,9 @@ class Problem:
         without_table(data)
         anchors = None
         if carries_over(config) == "anchors":
-            anchors = choose_anchors(data.edge_index, data.num_nodes, config.encoding.anchors)
+            given = config.encoding
+            count = given.anchors, given.anchor_rule, given.katz_order
+            anchors = choose_anchors(data.edge_index, data.num_nodes, *count)
         ids, graph = node_ids(data), GraphIdentity.of(data, directed)
         facts = Facts(
             in_channels=data.x.size(1),
