@@ -198,15 +198,20 @@ def checkpoints(seconds: float = 0.0) -> None:
 
 
 def at_event(number: int, act: Setup) -> None:
-    """Acts right before the n-th change of a file: opened to write, renamed or removed."""
-    left = number
+    """Acts right before the n-th change of a file: opened to write, renamed or removed.
+
+    Only files below the current folder count, not those of caches.
+    """
+    left, here = number, os.getcwd() + os.sep
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal left
         writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & 3
         if not writes and event not in ("os.rename", "os.remove", "os.mkdir", "os.rmdir"):
             return
-        if event == "open" and not isinstance(arguments[0], str | bytes | os.PathLike):
+        if not isinstance(arguments[0], str | bytes | os.PathLike):
+            return
+        if not os.path.abspath(os.fsdecode(arguments[0])).startswith(here):
             return
         left -= 1
         if left == 0:

@@ -18,6 +18,9 @@ REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 STATISTICS = (torch.float32, torch.float64)
 INDEX = (torch.int32, torch.int64)
 SEED_LIMIT = 2**62
+PLAIN = (Tensor, torch.nn.Parameter)
+REMEMBERED = 1000
+"""Number of different devices, dtypes and shapes that an operator remembers."""
 
 Sizes = dict[str, int]
 
@@ -122,36 +125,87 @@ def check_all(
     operator: str, takes: Mapping[str, Takes], inputs: Sequence[Any], positive: str = ""
 ) -> None:
     """Does the work of :func:`check`; the axes in ``positive`` must not have size 0."""
-    if torch.compiler.is_compiling():
-        return  # operators still check their own inputs when the compiled code runs
-    tensors: dict[str, tuple[Tensor, Takes]] = {}
-    sizes: Sizes = {}
-    later = []
-    for (name, wanted), x in zip(takes.items(), inputs, strict=True):
-        if x is None:
-            continue
-        if wanted.axes is not None:
-            tensors[name] = x, wanted
-        elif wanted.wrong is not None:
-            wrong = wanted.wrong(x, sizes)
-            if wrong is not None:
-                raise ValueError(f"{operator}: {name} must be {wrong}, got {x}")
-        if wanted.defines is not None:
-            sizes[wanted.defines] = x
-        if wanted.axes is not None and wanted.wrong is not None:
-            later.append((name, x, wanted.wrong))
-    _check_devices(operator, tensors)
-    _check_dtypes(operator, tensors)
-    if not _agree(tensors, sizes):
-        _raise_shapes(operator, tensors, sizes, takes)
-    for axis in positive.split():
-        if sizes.get(axis) == 0:
-            _raise_shapes(operator, tensors, sizes, takes, f" with {axis} at least 1")
-    for name, x, find in later:
-        if not (x.is_meta or isinstance(x, FakeTensor)):
-            wrong = find(x, sizes)
-            if wrong is not None:
-                raise ValueError(f"{operator}: {name}: {wrong}")
+    Check(operator, takes, positive)(inputs)
+
+
+class Check:
+    """The check of an operator.
+
+    Devices, dtypes and shapes that were found correct are remembered: in training, they are the
+    same in every step, and comparing them takes longer than a small operator.
+
+    Args:
+        operator: Name of the operator, for error messages.
+        takes: What each input must be, in order.
+        positive: Axes that must not have size 0, separated by spaces.
+    """
+
+    def __init__(self, operator: str, takes: Mapping[str, Takes], positive: str = "") -> None:
+        self.operator, self.takes, self.positive = operator, takes, positive
+        self._wanted = tuple(takes.values())
+        self._passed: dict[tuple[Any, ...], Sizes] = {}
+
+    def __call__(self, inputs: Sequence[Any]) -> None:
+        if torch.compiler.is_compiling():
+            return  # operators still check their own inputs when the compiled code runs
+        key = self._key(inputs)
+        sizes = None if key is None else self._passed.get(key)
+        if sizes is None:
+            sizes, always = self._check_kinds(inputs)
+            if key is not None and always and len(self._passed) < REMEMBERED:
+                self._passed[key] = sizes
+        for name, wanted, x in zip(self.takes, self._wanted, inputs, strict=True):
+            if wanted.wrong is None or x is None:
+                continue
+            if wanted.axes is None:
+                self._check_number(name, wanted, x)
+            elif not (x.is_meta or isinstance(x, FakeTensor)):
+                wrong = wanted.wrong(x, sizes)
+                if wrong is not None:
+                    raise ValueError(f"{self.operator}: {name}: {wrong}")
+
+    def _key(self, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
+        """Returns everything that :meth:`_check_kinds` depends on; None for unusual tensors."""
+        key: list[Any] = []
+        for wanted, x in zip(self._wanted, inputs, strict=True):
+            if wanted.axes is None:
+                key.append(x if wanted.defines is not None else None)
+            elif x is None:
+                key.append(None)
+            elif type(x) not in PLAIN or x.is_nested:
+                return None
+            else:
+                key += (x.shape, x.dtype, x.device, x.layout)
+        return tuple(key)
+
+    def _check_number(self, name: str, wanted: Takes, x: Any) -> None:
+        wrong = None if wanted.wrong is None else wanted.wrong(x, {})
+        if wrong is not None:
+            raise ValueError(f"{self.operator}: {name} must be {wrong}, got {x}")
+
+    def _check_kinds(self, inputs: Sequence[Any]) -> tuple[Sizes, bool]:
+        """Checks numbers, devices, dtypes and shapes. Returns the sizes of the axes, and whether
+        the result does not depend on ``torch.autocast``."""
+        operator, takes = self.operator, self.takes
+        tensors: dict[str, tuple[Tensor, Takes]] = {}
+        sizes: Sizes = {}
+        for (name, wanted), x in zip(takes.items(), inputs, strict=True):
+            if x is None:
+                continue
+            if wanted.axes is not None:
+                tensors[name] = x, wanted
+            else:
+                self._check_number(name, wanted, x)
+            if wanted.defines is not None:
+                sizes[wanted.defines] = x
+        _check_devices(operator, tensors)
+        _check_dtypes(operator, tensors)
+        if not _agree(tensors, sizes):
+            _raise_shapes(operator, tensors, sizes, takes)
+        for axis in self.positive.split():
+            if sizes.get(axis) == 0:
+                _raise_shapes(operator, tensors, sizes, takes, f" with {axis} at least 1")
+        return sizes, len({x.dtype for x, t in tensors.values() if t.dtypes is REAL}) < 2
 
 
 def _check_devices(operator: str, tensors: dict[str, tuple[Tensor, Takes]]) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.library import CustomOpDef
 
-from dgt.ops.checks import Takes, check_all
+from dgt.ops.checks import Check, Takes
 from dgt.ops.half import in_single
 
 AUTOCAST_DEVICES = ("cpu", "cuda", "mps", "xpu")
@@ -78,10 +78,12 @@ def define(
             and their outputs back.
     """
 
+    check = Check(label or name, takes, positive)
+
     def checked(form: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(form)
         def run(*inputs: Any) -> Any:
-            check_all(label or name, takes, inputs, positive)
+            check(inputs)
             return form(*inputs)
 
         return run

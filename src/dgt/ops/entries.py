@@ -33,10 +33,14 @@ def wrong_index(x: Tensor, count: int) -> str | None:
 
 def wrong_pointers(crow: Tensor, count: int) -> str | None:
     """Returns what is wrong if row pointers do not rise from 0 to ``count``, or None."""
-    first, last = int(crow[0]), int(crow[-1])
+    if crow.is_cpu:
+        first, last, rises = _rises(crow.detach().contiguous().numpy())
+    else:
+        first, last = int(crow[0]), int(crow[-1])
+        rises = bool((crow[1:] >= crow[:-1]).all())
     if first != 0 or last != count:
         return f"got row pointers from {first} to {last}, expected 0 to {count}"
-    if not bool((crow[1:] >= crow[:-1]).all()):
+    if not rises:
         return "got row pointers that decrease, expected each at least as large as the last"
     return None
 
@@ -128,6 +132,14 @@ def _limits(thread: int, threads: int, x: Any) -> tuple[Any, Any]:
     for i in range(thread * N // threads, (thread + 1) * N // threads):
         low, high = min(low, x[i]), max(high, x[i])
     return low, high
+
+
+@njit(cache=True, nogil=True)
+def _rises(crow: Any) -> tuple[Any, Any, bool]:
+    wrong = 0
+    for i in range(1, crow.size):
+        wrong |= crow[i] < crow[i - 1]
+    return crow[0], crow[-1], wrong == 0
 
 
 @njit(cache=True, nogil=True)

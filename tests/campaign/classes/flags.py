@@ -120,7 +120,9 @@ def _wrong(name: str, argument: Argument) -> Iterator[Case]:
         ):
             # The folder of the cache may be any folder.
             expect = "either" if name in ("prepare", "reproduce") else "refused"
-        if value == "None" and type(None) in get_args(argument.hint):
+        if value.lower() == "none" and type(None) in get_args(argument.hint):
+            if flag == "--trials":
+                continue  # a whole search
             expect = "either"  # as if it were not given
         if flag == "--shard" and not value.isascii():
             expect = "either"  # digits in another script, as Python reads them
@@ -174,6 +176,8 @@ def _controls(name: str, argument: Argument) -> Iterator[Case]:
             quick += [] if flag == "--task" else [f"--task={task}"]
             quick += ["--label=f0"] if task == "regression" else []
             check = lambda _, task=task: require_task(task)
+        if value.endswith(("-out", "-in")):
+            quick += ["--directed"]
         yield _case(f"control: {name} {flag} {value}", "accepted", quick, check=check)
 
 

@@ -89,7 +89,7 @@ def _expect_object(field: Any, value: Any) -> Expect:
     if isinstance(value, (torch.Tensor, decimal.Decimal, fractions.Fraction)):
         return "either" if int in options or float in options else "refused"
     if isinstance(value, bool):
-        return "accepted" if kind is bool else "refused"
+        return "accepted" if bool in options else "refused"
     if isinstance(value, str) and str in options and not field.metadata.get("choices"):
         return "accepted" if value and field.name in COLUMNS else "refused"
     return "refused"

@@ -16,12 +16,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dgt.ops.checks import check, real
+from dgt.ops.checks import Check, real
 from dgt.ops.dropout import operators
 
 __all__ = ["Dropout", "dropout", "dropout_linear", "dropout_rows", "rows_from"]
 
 _first_row = ContextVar("first_row", default=0)
+
+_CHECK = Check("dropout", {"x": real("..."), "plus": real("...")})
+_CHECK_ROWS = Check("dropout_rows", {"x": real("N C")})
 
 
 @contextmanager
@@ -79,7 +82,7 @@ def dropout(
         start: Index of the first value in the whole tensor (default: given by
             :func:`rows_from`).
     """
-    check("dropout", x=(x, real("...")), plus=(plus, real("...")))
+    _CHECK((x, plus))
     if not training or p == 0:
         x = F.relu(x) if relu else x
         return x if plus is None else x + plus
@@ -92,7 +95,7 @@ def dropout(
 
 def dropout_rows(x: Tensor, p: float, training: bool = True) -> Tensor:
     """Sets whole rows of a matrix ``(N, C)`` to zero, and scales the others."""
-    check("dropout_rows", x=(x, real("N C")))
+    _CHECK_ROWS((x,))
     if not training or p == 0:
         return x
     return x * dropout(x.new_ones(x.size(0), 1), p)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from dgt.ops.checks import check, real
+from dgt.ops.checks import Check, check, real
 from dgt.ops.half import HALF
 from dgt.ops.norm.operator import layer_norm
 from dgt.ops.norm.reference import EPS
@@ -19,9 +19,10 @@ class LayerNorm(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.channels = channels
+        self._check = Check("LayerNorm", {"x": real(f"N {channels}")})
 
     def forward(self, x: Tensor) -> Tensor:
-        check("LayerNorm", x=(x, real(f"N {self.channels}")))
+        self._check((x,))
         return layer_norm(x)[0]
 
     def extra_repr(self) -> str:
