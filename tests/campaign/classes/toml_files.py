@@ -126,7 +126,7 @@ def _chosen(name: str, values: tuple[str, ...], count: int) -> tuple[str, ...]:
 def _expect(name: str, value: str) -> Expect:
     kind: Any = FIELDS[name].type
     options = get_args(kind) or (kind,)
-    if name == "normalize":
+    if bool in options:
         return "accepted" if value == "true" else "refused"
     number = float in options or int in options
     try:
