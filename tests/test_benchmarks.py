@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from dgt import NodeClassifier
+from dgt.cli import main
 from dgt.config import Config
 from dgt.data import load
 
@@ -140,3 +142,29 @@ def test_the_gpu_benchmark_finds_a_wrong_operator(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setitem(gpu.OPERATORS, "softmax", forms._replace(operator=wrong))
     assert gpu.error_of("softmax", torch.float32, (5, 2, 4), cpu) > 5e-3
+
+
+def test_a_raw_table_of_payments_is_read_as_it_is(tmp_path: Path) -> None:
+    import fraud
+
+    accounts, edges, _ = fraud.generate(600, seed=0)
+    fraud.write(tmp_path / "payments", accounts, edges)
+    flags = ["--label=is_fraud", *fraud.SETTINGS, "--epochs=2", "--quiet"]
+    assert main(["train", str(tmp_path / "payments"), "--out", str(tmp_path / "run"), *flags]) == 0
+    recipe = NodeClassifier.load(tmp_path / "run").facts_.recipe or ()
+    assert {c["column"]: c["kind"] for c in recipe} == {
+        "opened": "date", "country": "category", "plan": "category", "verified": "boolean",
+        "age": "number", "income": "number",
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_links_give_fraud_away() -> None:
+    import fraud
+
+    rows = [fraud.compare(12_000, seed, *fraud.SETTINGS) for seed in range(3)]
+    names = ("dgt", "trees", "trees with neighbors")
+    dgt, alone, near = (sum(row[name] for row in rows) for name in names)
+    assert all(0.015 < row["positives"] < 0.025 for row in rows)
+    assert dgt >= 2 * alone
+    assert dgt >= 0.9 * near
