@@ -143,6 +143,8 @@ class Check:
     def __init__(self, operator: str, takes: Mapping[str, Takes], positive: str = "") -> None:
         self.operator, self.takes, self.positive = operator, takes, positive
         self._wanted = tuple(takes.values())
+        each = enumerate(takes.items())
+        self._entries = [(i, name, t, t.wrong) for i, (name, t) in each if t.wrong is not None]
         self._passed: dict[tuple[Any, ...], Sizes] = {}
 
     def __call__(self, inputs: Sequence[Any]) -> None:
@@ -154,13 +156,14 @@ class Check:
             sizes, always = self._check_kinds(inputs)
             if key is not None and always and len(self._passed) < REMEMBERED:
                 self._passed[key] = sizes
-        for name, wanted, x in zip(self.takes, self._wanted, inputs, strict=True):
-            if wanted.wrong is None or x is None:
+        for i, name, wanted, find in self._entries:
+            x = inputs[i]
+            if x is None:
                 continue
             if wanted.axes is None:
                 self._check_number(name, wanted, x)
             elif not (x.is_meta or isinstance(x, FakeTensor)):
-                wrong = wanted.wrong(x, sizes)
+                wrong = find(x, sizes)
                 if wrong is not None:
                     raise ValueError(f"{self.operator}: {name}: {wrong}")
 

@@ -8,6 +8,7 @@ even if only some of its rows are given (:func:`rows_from`). The masks are there
 every device, and whether a graph is processed at once, in chunks or by several ranks.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -82,14 +83,14 @@ def dropout(
         start: Index of the first value in the whole tensor (default: given by
             :func:`rows_from`).
     """
-    _CHECK((x, plus))
     if not training or p == 0:
+        _CHECK((x, plus))  # otherwise, the operator checks them
         x = F.relu(x) if relu else x
         return x if plus is None else x + plus
     if relu and plus is not None:
         raise ValueError("dropout: relu and plus cannot be combined in training")
     if start is None:
-        start = _row() * x[0].numel() if x.dim() and len(x) else 0
+        start = _row() * math.prod(x.shape[1:])
     return operators.dropout(x, _seed(), p, relu, plus, start)
 
 
