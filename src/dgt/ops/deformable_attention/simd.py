@@ -166,6 +166,35 @@ def dot_scatter(
     return types.void(*arguments), build
 
 
+@intrinsic
+def sum_scatter(
+    _: Any, plane: Any, rows: Any, weights: Any, factors: Any, begin: Any, end: Any,
+    upstream: Any, start: Any, probe: Any, out: Any, grad_plane: Any, D: Any,
+) -> Any:  # fmt: skip
+    """out[:D] = Σ_i factors[i] · plane[rows[i]] and, with u = upstream[start:start + D] and
+    v = probe[:D], grad_plane[rows[i]] += weights[i] · u + factors[i] · v, for begin <= i < end in
+    this order; arrays as in :func:`gather_sum`."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        code = _Code(context, builder, signature, args, D.count)
+        u, v = code.load_row(6, args[7]), code.load_row(8, ir.IntType(64)(0))
+        total = cgutils.alloca_once_value(builder, code.splat(code.real(0.0)))
+        with cgutils.for_range(builder, args[5], start=args[4]) as loop:
+            at = code.row_start(1, loop.index)
+            weight = code.splat(builder.load(code.item(2, loop.index)))
+            factor = code.splat(builder.load(code.item(3, loop.index)))
+            product = builder.fmul(factor, code.load_row(0, at), flags=FLAGS)
+            builder.store(builder.fadd(builder.load(total), product, flags=FLAGS), total)
+            change = builder.fmul(weight, u, flags=FLAGS)
+            change = builder.fadd(change, builder.fmul(factor, v, flags=FLAGS), flags=FLAGS)
+            code.store_row(builder.fadd(code.load_row(10, at), change, flags=FLAGS), 10, at)
+        code.store_row(builder.load(total), 9, ir.IntType(64)(0))
+        return context.get_dummy_value()
+
+    arguments = (plane, rows, weights, factors, begin, end, upstream, start, probe, out, grad_plane)
+    return types.void(*arguments, D), build
+
+
 class _Code:
     """Helpers to emit the code of an intrinsic; arrays are identified by their argument index."""
 

@@ -21,11 +21,11 @@ from dgt.ops.deformable_attention.loops import (
 )
 from dgt.ops.deformable_attention.simd import (
     add_scaled,
-    dot_scatter,
     exp,
     gather_dot,
     gather_sum,
     prefetch,
+    sum_scatter,
 )
 
 
@@ -185,7 +185,7 @@ def backward(
                     D, W, weights,
                 )  # fmt: skip
                 start = ((q * T + t) * M + m) * len(D)
-                dot_scatter(plane, rows, weights, begin, end, grad, start, dots, grad_plane, D)
+                gather_dot(plane, rows, begin, end, grad, start, dots, D)
                 mean = real(0)
                 for i in range(begin, end):
                     mean += weights[i] * dots[i]
@@ -193,13 +193,14 @@ def backward(
                 for i in range(begin, end):
                     difference = dots[i] - mean
                     s[len(W) + positions[i]] = factors[i] * difference
-                    weights[i] *= difference  # from here on, the gradient of the scores
-                    b += weights[i] * closeness[t, q, positions[i]]
-                gather_sum(plane, rows, weights, begin, end, du, 0, D)
+                    dots[i] = weights[i] * difference  # from here on, the gradient of the score
+                    b += dots[i] * closeness[t, q, positions[i]]
+                sum_scatter(
+                    plane, rows, weights, dots, begin, end, grad, start, u, du, grad_plane, D
+                )
                 for c in range(len(D)):
                     grad_probe[q, t, m, c] = du[c]
                 grad_probe[q, t, m, len(D)] = b
-                dot_scatter(plane, rows, weights, begin, end, u, 0, dots, grad_plane, D)
                 mean = real(0)  # of the attention's gradients
                 for k in range(K):
                     p = sampled[k] * real(n - 1)
