@@ -139,3 +139,12 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["explain", str(run), *tokens]) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "keys.txt").exists()
+    own = tmp_path / "own.png"
+    own.write_bytes(b"a picture")
+    assert main(["explain", str(run), "n4", "--out", str(own)]) == 2
+    assert (
+        f"--out: {own} exists; choose another file or pass --overwrite" in capsys.readouterr().err
+    )
+    assert own.read_bytes() == b"a picture"
+    assert main(["explain", str(run), "n4", "--out", str(own), "--overwrite"]) == 0
+    assert own.read_bytes().startswith(b"\x89PNG")

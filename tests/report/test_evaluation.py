@@ -120,6 +120,11 @@ def test_files(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert r"a \& b" in text
     assert r"c\_d" in text
     assert text.count(r"\\") == 10
+    for own in (folder / "nodes.csv", folder / "run" / "metrics.json"):
+        before = own.read_bytes()
+        assert main(["evaluate", run, "--out", str(own), "--overwrite"]) == 2
+        assert f"{own} is an input of this command" in capsys.readouterr().err
+        assert own.read_bytes() == before
     assert main(["evaluate", run, "--out", str(tmp_path / "e.csv")]) == 2
     assert main(["evaluate", run, "--out", str(tmp_path / "e.pdf")]) == 2
     assert main(["evaluate", run, "--by", "plaice"]) == 2

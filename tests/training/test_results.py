@@ -1,4 +1,4 @@
-"""The warning about classes that are never predicted."""
+"""The warnings about classes that are never predicted, and about memorized training nodes."""
 
 import logging
 
@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from dgt import Config, NodeClassifier
-from dgt.training.results import warn_unpredicted, without_class_warnings
+from dgt.training.results import warn_memorized, warn_unpredicted, without_class_warnings
 from dgt.tune.worker import train_once
 from tests.small import QUICK, block_graph
 
@@ -51,3 +51,35 @@ def test_fit_warns_and_a_search_does_not(caplog: pytest.LogCaptureFixture, tmp_p
         torch.save(data, tmp_path / "graph.pt")
         train_once(str(tmp_path / "graph.pt"), Config(), settings)
         assert "never predicts" not in caplog.text
+
+
+def test_memorized_training_nodes(caplog: pytest.LogCaptureFixture) -> None:
+    config = Config()
+    warn_memorized({"average-precision": 0.98}, {"average-precision": 0.04}, config)
+    assert "average-precision is 0.98 on training nodes and 0.04 on validation nodes" in caplog.text
+    assert "try --encoding none, --criteria neighbors, fewer than 64 --hidden-ch" in caplog.text
+    assert len(caplog.records) == 1
+    caplog.clear()
+    warn_memorized({"macro-f1": 0.9}, {"macro-f1": 0.4}, Config.of(model="gcn"))
+    assert "try fewer than 64 --hidden-channels or more --dropout" in caplog.text
+    caplog.clear()
+    warn_memorized({"average-precision": 0.9}, {"average-precision": 0.5}, config)
+    warn_memorized({"average-precision": 0.4}, {"average-precision": 0.02}, config)
+    warn_memorized({"log-loss": 0.9}, {"log-loss": 0.1}, config)
+    assert caplog.text == ""
+
+
+def test_fit_warns_of_memorized_nodes_if_a_class_is_rare(caplog: pytest.LogCaptureFixture) -> None:
+    data = block_graph(nodes=300)
+    generator = torch.Generator().manual_seed(0)
+    data.x = torch.randn(300, 64, generator=generator)  # says nothing about the labels
+    for n, part in enumerate(("train", "val", "test")):
+        data[f"{part}_mask"] = torch.arange(300) % 3 == n
+    settings = {**QUICK, "model": "mlp", "epochs": 40, "patience": 40, "input_dropout": 0.0}
+    for every, warned in ((13, True), (8, False)):
+        data.y = (torch.arange(300) % every == 0).long()
+        caplog.clear()
+        model = NodeClassifier(**settings, dropout=0.0, metric="average-precision").fit(data)
+        assert model.score(mask="train") > 0.7
+        assert model.score(mask="val") < 0.35
+        assert ("memorized the training nodes" in caplog.text) is warned

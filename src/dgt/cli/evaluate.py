@@ -40,20 +40,23 @@ def evaluate(
             it does not contain the training graph, all of its labeled nodes are evaluated.
         by: Column of the node table. The test nodes are also evaluated for each of its values.
         out: Output file: .json with everything, or .csv or .tex with a row per class.
-        overwrite: Replace the file --out, if it exists.
+        overwrite: Replace the file --out, if it exists. The files of the graph and the run's
+            metrics are never replaced.
     """
     use_threads(threads)
 
-    from dgt.data import load
+    from dgt.data import graph_files, load
     from dgt.estimator import load_estimator
     from dgt.report.evaluation import check_path, evaluation, groups_of, write_evaluation
+    from dgt.runs.files import METRICS
 
     if out is not None:
         check_path(out)
-        check_replaceable(out, [], overwrite)
     classifier = load_estimator(run, device)
-    config = classifier.config
-    data = load(graph_of(run, graph), config.train.splits, config.data)
+    config, name = classifier.config, graph_of(run, graph)
+    if out is not None:
+        check_replaceable(out, [*graph_files(name), run / METRICS], overwrite)
+    data = load(name, config.train.splits, config.data)
     inside = classifier.inspect(data)
     groups = None if by is None else groups_of(data, by, inside.ids)
     found = evaluation(inside, groups)

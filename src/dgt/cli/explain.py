@@ -7,7 +7,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dgt.cli.options import Count, Device, Modules, Threads, graph_of, use_threads
+from dgt.cli.options import (
+    Count,
+    Device,
+    Flag,
+    Modules,
+    Threads,
+    check_replaceable,
+    graph_of,
+    use_threads,
+)
 
 if TYPE_CHECKING:
     from dgt.explain import Explanation
@@ -20,6 +29,7 @@ def explain(
     *,
     top: Count = 20,
     out: Path | None = None,
+    overwrite: Flag = False,
     modules: Modules = (),
     device: Device = None,
     threads: Threads = None,
@@ -34,6 +44,7 @@ def explain(
         node: Id of the node.
         top: Number of nodes to show.
         out: Output file for a figure, .png or .pdf.
+        overwrite: Replace the file --out, if it exists, even if dgt did not write it.
     """
     use_threads(threads)
 
@@ -45,6 +56,7 @@ def explain(
         from dgt.report.attention_figure import attention
 
         plots.check_path(out)
+        check_replaceable(out, [], overwrite)
     model = load_estimator(run, device)
     data = load(graph_of(run, None), model.config.train.splits, model.config.data)
     found = model.inspect(data).explain(node, top)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import dgt
+from dgt.config import Config
 from dgt.data.files import Predictions
 from dgt.data.recipe import as_given, given_ids
 from dgt.data.splits import PARTS
@@ -27,6 +28,12 @@ from dgt.training.task import Task
 
 log = logging.getLogger("dgt.classes")
 SHOWN = 10  # classes in a warning
+# The metrics that tell whether rare classes are found, for two classes and for more.
+FOR_RARE = ("average-precision", "macro-f1")
+# Training nodes are memorized if their score is at least this high ...
+LEARNED = 0.5
+# ... and that of validation nodes less than this share of it.
+MEMORIZED = 0.5
 
 # Always at the top level of metrics.json, even if another metric selects the best epoch.
 ALWAYS = "accuracy"
@@ -42,7 +49,8 @@ def of_run(
     logits: Tensor,
     graph: str | None = None,
 ) -> dict[str, Any]:
-    """Returns the metrics of one run, and warns of classes that are never predicted.
+    """Returns the metrics of one run, and warns of classes that are never predicted and of training
+    nodes that are memorized.
 
     Args:
         problem: What the model was trained on.
@@ -57,6 +65,8 @@ def of_run(
     measured = {part: task.measure(logits[m], data.y[m]) for part, m in masks.items()}
     if config.train.task == "classification":
         warn_unpredicted(task.predict(logits), data)
+    if problem.rare:
+        warn_memorized(measured["train"], measured["val"], config)
     return {
         "graph": graph or data.name,
         "model": config.model.model,
@@ -179,9 +189,39 @@ def warn_unpredicted(predictions: Tensor, data: Data) -> None:
     )
 
 
+def warn_memorized(train: dict[str, float], val: dict[str, float], config: Config) -> None:
+    """Warns, on rank 0, if rare classes are found among the training nodes only.
+
+    Args:
+        train: The metrics of the training nodes.
+        val: The metrics of the validation nodes.
+        config: The settings, which the advice depends on.
+    """
+    name = next((each for each in FOR_RARE if each in train and each in val), None)
+    if name is None or distributed.rank() > 0:
+        return
+    if train[name] < LEARNED or val[name] >= MEMORIZED * train[name]:
+        return
+    advice = [f"fewer than {config.model.hidden_channels} --hidden-channels", "more --dropout"]
+    if config.model.model in ("dgt", "dgt-light"):
+        if config.sequences.criteria != ("neighbors",):
+            advice.insert(0, "--criteria neighbors")
+        if config.encoding.encoding != "none":
+            advice.insert(0, "--encoding none")
+    log.warning(
+        "the model seems to have memorized the training nodes: %s is %.2f on training nodes and "
+        "%.2f on validation nodes; try %s or %s",
+        name,
+        train[name],
+        val[name],
+        ", ".join(advice[:-1]),
+        advice[-1],
+    )
+
+
 @contextmanager
 def without_class_warnings() -> Iterator[None]:
-    """Silences :func:`warn_unpredicted`, for searches that also try unsuitable settings."""
+    """Silences these warnings, for searches that also try unsuitable settings."""
     before = log.disabled
     log.disabled = True
     try:

@@ -11,6 +11,7 @@ from dgt import NodeClassifier
 from dgt.cli import main
 from dgt.config import DataConfig
 from dgt.data import load
+from dgt.data.recipe import described
 from dgt.errors import InputError
 from dgt.system.notes import note_once
 from tests.small import QUICK
@@ -66,6 +67,40 @@ def test_a_column_that_predicts_the_label_is_pointed_out(
     caplog.clear()
     NodeClassifier(**settings, ignore=["verdict"]).fit(load(str(path), settings=reading))
     assert "alone predicts" not in caplog.text
+
+
+def test_another_column_label_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = fraud(tmp_path / "graph", extra="Label")
+    reading = DataConfig(label="is_fraud")
+    note_once.cache_clear()
+    with caplog.at_level(logging.DEBUG, "dgt"):
+        data = load(str(path), settings=reading)
+    assert "nodes.csv: leaving out column 'Label', since 'is_fraud' is the label" in caplog.text
+    columns = {name: (kind, becomes) for name, kind, becomes, _ in described(data, reading)}
+    assert columns["Label"] == ("ignore", "left out, since is_fraud is the label")
+    settings = {**QUICK, "epochs": 1}
+    recipe = NodeClassifier(**settings, label="is_fraud").fit(data).facts_.recipe or ()
+    assert {c["column"]: c["kind"] for c in recipe} == {
+        "Label": "ignore", "amount": "number", "country": "category",
+    }  # fmt: skip
+    caplog.clear()
+    chosen = DataConfig(label="is_fraud", columns=("Label=category",))
+    data = load(str(path), settings=chosen)
+    columns = {name: kind for name, kind, *_ in described(data, chosen)}
+    assert columns["Label"] == "category"
+    assert "leaving out" not in caplog.text
+    NodeClassifier(**settings, label="is_fraud", columns=["Label=category"]).fit(data)
+    assert "column 'Label' alone predicts the label" in caplog.text
+
+
+def test_a_run_that_was_trained_with_a_column_label_still_uses_it(tmp_path: Path) -> None:
+    path = fraud(tmp_path / "graph", extra="label")
+    chosen = DataConfig(label="is_fraud", columns=("label=category",))
+    settings = {**QUICK, "epochs": 1, "label": "is_fraud"}
+    model = NodeClassifier(**settings, columns=["label=category"])
+    expected = model.fit(load(str(path), settings=chosen)).predict_proba()
+    data = load(str(path), settings=DataConfig(label="is_fraud"))
+    assert np.array_equal(model.predict_proba(data), expected)
 
 
 def test_info_shows_what_becomes_of_each_column(tmp_path: Path, capsys) -> None:

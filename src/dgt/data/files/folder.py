@@ -17,7 +17,7 @@ from dgt.data.files.frame import Frame, read_frame
 from dgt.data.files.names import Wanted
 from dgt.data.files.normalization import normalize
 from dgt.data.recipe.numbers import add_numbers
-from dgt.data.recipe.table import add_table
+from dgt.data.recipe.table import add_table, leave_out_labels
 from dgt.errors import InputError
 
 log = logging.getLogger("dgt")
@@ -145,6 +145,7 @@ def from_nodes(nodes: Frame, found: dict[str, str], settings: DataConfig | None 
     rest = {name: cells for name, cells in nodes.columns.items() if name != found["id"]}
     if any(name not in roles for name in rest):
         add_table(data, nodes.name, rest, nodes.place, nodes.typed, roles, settings.kinds())
+        leave_out_labels(data.table)
         add_numbers(data)
     if "label" in found:
         y, data.class_names = columns.labels(nodes, found["label"])

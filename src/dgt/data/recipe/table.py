@@ -9,6 +9,7 @@ row of each node in the file, for error messages.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.errors import InputError
+from dgt.system.notes import note_once
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,22 @@ def add_table(
     codes = [torch.from_numpy(codes) for _, codes in encoded.values()]
     data.table_cells = torch.stack(codes, dim=1)
     data.table_rows = torch.arange(data.table_cells.size(0), dtype=torch.int32)
+
+
+def leave_out_labels(table: Table) -> None:
+    """Leaves out a column that is called label if another column is used as the label.
+
+    It is most likely another form of the label, which is not known for new nodes. It is only used
+    as a feature if its kind is set.
+    """
+    used = next((name for name, role in table.roles.items() if role == "label"), None)
+    for name in table.features():
+        if used is not None and name.lower() == "label" and name not in table.chosen:
+            table.inferred[name] = ("ignore", f"left out, since {used} is the label")
+            note_once(
+                f"{Path(table.name).name}: leaving out column {name!r}, since {used!r} is the "
+                f"label; to use it as a feature, set its kind, such as --columns {name}=category"
+            )
 
 
 def has_table(data: Data) -> bool:
