@@ -138,3 +138,17 @@ def test_many_writers_leave_one_whole_file(folder: Path) -> None:
         writer.join()
     assert len(results) == 40
     assert all((result == sequences).all() for result in results)
+
+
+def test_leftovers_beside_a_complete_file_are_removed(folder: Path) -> None:
+    """A process was killed while it wrote, and the next one right after it had written."""
+    rows = CachedRows("rows", "Rows", 3, lambda start, stop, advance: [np.arange(start, stop)])
+    assert len(list(through(rows, folder))) == 1
+    left = folder / "rows" / ".000000.0123456789ab.part.npy"
+    other = folder / "rows" / ".000001.0123456789ab.part.npy"  # may still be written
+    left.write_bytes(b"half")
+    other.write_bytes(b"half")
+    ((found,),) = through(rows, folder)
+    np.testing.assert_array_equal(found, [0, 1, 2])
+    assert not left.exists()
+    assert other.exists()

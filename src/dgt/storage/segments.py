@@ -77,7 +77,9 @@ def through(
         for segment in rows.segments(shard):
             path = rows.path(folder, segment)
             arrays = read_arrays(path)
-            if arrays is None:
+            if arrays is not None:
+                _remove_parts(path)
+            else:
                 arrays = rows.make(*rows.span(segment), advance)
                 try:
                     write_arrays(path, arrays)
@@ -143,7 +145,9 @@ def mapped(
             digest = _digest(file, os.path.getsize(beside))
             file.write(digest)
 
-    if not _is_whole(path):
+    if _is_whole(path):
+        _remove_parts(path)
+    else:
         try:
             _write(path, write)
         except InputError:
@@ -157,6 +161,11 @@ def _write(path: Path, write: Callable[[Path], None]) -> None:
     Another process that is still writing the same file then uses ours.
     """
     write_atomically(path, write)
+    _remove_parts(path)
+
+
+def _remove_parts(path: Path) -> None:
+    """Removes what killed processes have left of a file that is now complete."""
     for part in path.parent.glob(f".{path.stem}.*.part{path.suffix}"):
         with contextlib.suppress(OSError):
             part.unlink()
