@@ -42,7 +42,7 @@ class Tab:
         """Starts to record."""
         self.page.on("request", self._request)
         self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self.errors.append(f"exception: {error}"))
+        self.page.on("pageerror", self._exception)
         self.page.on("dialog", self._dialog)
 
     def _request(self, request: Any) -> None:
@@ -52,6 +52,10 @@ class Tab:
     def _console(self, message: Any) -> None:
         if message.type in ("error", "warning"):
             self.errors.append(f"{message.type}: {message.text}")
+
+    def _exception(self, error: Any) -> None:
+        where = getattr(error, "stack", None) or ""
+        self.errors.append(f"exception: {error}\n{where}".rstrip())
 
     def _dialog(self, dialog: Any) -> None:
         self.errors.append(f"dialog: {dialog.message}")

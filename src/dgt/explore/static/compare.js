@@ -63,7 +63,7 @@ export function drawCompared(runs, about, view, compared, hooks) {
     theirs.view.ribbons.length > 0 && el("div", { class: "scroll" }, drawRibbons(theirs.view, {
       kernel: other.kernel, criteria: other.criteria, head: Number(state.head) < other.heads ? state.head : "all", color: state.color,
       width: byId("compare-view").clientWidth, className: (c) => className(other, c),
-      on: { ...hooks(other, compared.index, theirs.view), move: () => say("Open this node to move its keys.") },
+      on: { ...hooks(other, compared.index), move: () => say("Open this node to move its keys.") },
     })),
     both.length > 0 && el("table", { class: "attended" },
       el("caption", {}, `Attention side by side; ${percent(overlap)} is common to both.`),

@@ -6,10 +6,10 @@ import { byId, el, name, number, percent, replace } from "./dom.js";
 import { change, state } from "./state.js";
 
 const FIELDS = ["text", "label", "prediction", "part", "mistakes", "attribute", "comparison", "value", "order"];
-let found = { total: 0, start: 0, found: [] };
+const NOTHING = { total: 0, start: 0, found: [] };
+let found = NOTHING;
+let owner = { run: null, index: -1 }; // of what was found
 let latest = 0;
-
-export const results = () => found;
 
 function field(label, control) {
   return el("label", {}, el("span", {}, label), control);
@@ -53,23 +53,26 @@ export const findKey = () => JSON.stringify([state.run, ...FIELDS.map((key) => s
 
 export async function find(run, start = 0) {
   const mine = ++latest;
+  const index = state.run;
   const asked = Object.fromEntries(FIELDS.map((key) => [key, state[key]]));
   if (!asked.attribute || asked.value === "") {
     delete asked.attribute;
     delete asked.value;
   }
   try {
-    const answer = await get("search", { run: state.run, start, ...asked });
+    const answer = await get("search", { run: index, start, ...asked });
     if (mine !== latest) return;
+    owner = { run, index };
     found = start ? { ...answer, found: [...found.found, ...answer.found] } : answer;
     clearError("find");
-    draw(run);
+    redraw();
   } catch (error) {
     if (mine === latest) say(error.message, true, "find");
   }
 }
 
-function draw(run) {
+export function redraw() {
+  const { run } = owner;
   byId("found").textContent = found.total === 1 ? "1 node" : `${number(found.total)} nodes`;
   replace(byId("results"),
     el("ul", { "aria-label": "Nodes found" }, found.found.map((node) => {
@@ -86,14 +89,20 @@ function draw(run) {
     found.found.length < found.total && el("button", { type: "button", class: "small", onclick: () => find(run, found.found.length) }, "Show more"));
 }
 
+// Nodes of the run before must not be opened in this one.
+export function leave(index) {
+  if (owner.index === index) return;
+  [found, owner] = [NOTHING, { run: null, index }];
+  redraw();
+  byId("found").textContent = "Searching …";
+}
+
 export function mark() {
   for (const button of byId("results").querySelectorAll("button.result")) {
     if (Number(button.dataset.node) === state.node) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
   }
 }
-
-export const redraw = (run) => draw(run);
 
 // Starting points: each sets the filters and opens the first node found.
 export function drawIdeas(run) {
@@ -103,10 +112,12 @@ export function drawIdeas(run) {
     ["The node of highest degree", { mistakes: "", order: "highest degree" }],
   ];
   replace(byId("ideas"), ideas.map(([text, filter]) => el("button", { type: "button", onclick: async () => {
+    const index = state.run;
     try {
-      const { found } = await get("search", { run: state.run, ...filter });
-      if (!found.length) throw new Error("there is no such node in this graph");
-      change({ ...none, ...filter, node: found[0].node, edits: [] });
+      const { found: nodes } = await get("search", { run: index, ...filter });
+      if (index !== state.run) return;
+      if (!nodes.length) throw new Error("there is no such node in this graph");
+      change({ ...none, ...filter, node: nodes[0].node, edits: [] });
       drawForm(run());
     } catch (error) {
       say(error.message, true);

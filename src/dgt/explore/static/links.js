@@ -37,11 +37,12 @@ export function drawLinks(around, options) {
     });
   });
   const labels = [];
+  const radiusOf = (node) => (node === options.node ? 10 : 4 + 5 * Math.sqrt(Math.min(1, (weight.get(node) ?? 0) / most)));
   const nodes = around.nodes.map((each) => {
     const { px, py } = at.get(each.node);
     const own = weight.get(each.node) ?? 0;
     const isBase = each.node === options.node;
-    const radius = isBase ? 10 : 4 + 5 * Math.sqrt(Math.min(1, own / most));
+    const radius = radiusOf(each.node);
     const hidden = options.hiddenNodes.has(each.node);
     const distance = each.hops === null ? "not connected" : `${each.hops} hops`;
     return svg("g", {
@@ -53,14 +54,18 @@ export function drawLinks(around, options) {
     svg("circle", { cx: px, cy: py, r: radius, fill: classColor(options.color === "label" ? each.label : each.prediction), class: "dot-node" }),
     );
   });
-  // The heaviest nodes first; a label that would cover another one is left out.
+  // The heaviest nodes first, above, below or beside the node; a label that would cover another one or a node is left out.
+  const circles = [...at.values()].map(({ node, px, py }) => ({ node, box: square(px, py, radiusOf(node)) }));
   for (const each of [{ node: options.node }, ...shown.slice(0, 20)]) {
     const { px, py, id } = at.get(each.node);
     const text = `${trimmed(id, 14)}${weight.has(each.node) ? ` ${percent(weight.get(each.node))}` : ""}`;
-    const y = py - (each.node === options.node ? 15 : 12);
-    const box = { left: px - 3.2 * text.length, right: px + 3.2 * text.length, top: y - 11, bottom: y + 3 };
-    const free = labels.every((other) => box.right < other.box.left || box.left > other.box.right || box.bottom < other.box.top || box.top > other.box.bottom);
-    if (free && box.left > 0 && box.right < SIZE) labels.push({ box, mark: svg("text", { x: px, y, class: "vertex-label" }, text) });
+    const taken = [...labels, ...circles.filter((other) => other.node !== each.node)];
+    const half = 3.2 * Array.from(text).length;
+    const away = radiusOf(each.node);
+    const spot = [[0, -away - 5], [0, away + 13], [away + half + 3, 4], [-away - half - 3, 4]].map(([dx, dy]) => ({
+      x: px + dx, y: py + dy, box: { left: px + dx - half, right: px + dx + half, top: py + dy - 10, bottom: py + dy + 3 },
+    })).find(({ box }) => box.left > 0 && box.right < SIZE && taken.every((other) => apart(box, other.box)));
+    if (spot) labels.push({ box: spot.box, mark: svg("text", { x: spot.x, y: spot.y, class: "vertex-label" }, text) });
   }
   return svg("svg", {
     viewBox: `0 0 ${SIZE} ${SIZE}`, class: "links", role: "group", "aria-label": "Neighborhood of the node, with its attention as curved links",
@@ -68,6 +73,8 @@ export function drawLinks(around, options) {
   svg("g", { class: "curves" }, links), svg("g", {}, edges), svg("g", {}, nodes), svg("g", { "aria-hidden": "true" }, labels.map((label) => label.mark)));
 }
 
+const square = (x, y, radius) => ({ left: x - radius, right: x + radius, top: y - radius, bottom: y + radius });
+const apart = (a, b) => a.right < b.left || a.left > b.right || a.bottom < b.top || a.top > b.bottom;
 export const edgeKey = (a, b) => `${Math.min(a, b)}-${Math.max(a, b)}`;
 
 function walk(event, open) {

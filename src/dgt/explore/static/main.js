@@ -17,17 +17,20 @@ import * as whatIf from "./whatif.js";
 let runs = [];
 let about = null; // of the node
 let result = null; // of the changes
+let refused = ""; // why there is no result
 let around = null;
 let compared = null;
 const keys = {};
 let playing = 0;
 
 const run = () => runs[state.run];
-const view = () => result?.view ?? about?.view;
+const isCurrent = (part, node) => part !== null && part.run === state.run && node === state.node;
+const outcome = () => (isCurrent(result, result?.node) ? result : null); // not that of the node before
+const view = () => outcome()?.view ?? about?.view;
 const predicted = () => (state.epoch === null ? about : about.view.predicted ?? about);
 
 // Loads something again if what it depends on has changed, and drops answers that are too late.
-async function load(what, key, ask, use) {
+async function load(what, key, ask, use, fail = () => {}) {
   if (keys[what] === key) return false;
   keys[what] = key;
   try {
@@ -38,6 +41,7 @@ async function load(what, key, ask, use) {
   } catch (error) {
     if (keys[what] === key) {
       keys[what] = null;
+      fail(error);
       say(error.message, true, "view");
     }
     throw error;
@@ -58,23 +62,27 @@ async function update() {
     byId("run").value = r;
     describeRun();
     finder.drawForm(run());
+    finder.leave(r);
+    clearInterval(playing);
+    playing = 0;
     whatIf.drawForm(run());
   }
   const jobs = [
-    load("map", r, () => get("map", { run: r }), (points) => setMap(run(), points)),
+    load("map", r, () => get("map", { run: r }), (points) => setMap(run(), r, points)),
     load("found", finder.findKey(), () => finder.find(run()), () => {}),
   ];
   if (node === null) {
     about = result = around = null;
     for (const what of ["node", "whatIf", "around", "compared"]) keys[what] = null;
     setPlace(null);
+    replace(byId("around-view")); // would be seen again with the next node, until its own arrives
     draw();
   } else {
     const here = { run: r, node, block, epoch };
     jobs.push(
       load("node", JSON.stringify(here), () => get("node", here), (answer) => { about = { ...answer, run: r }; setPlace(answer.place); }),
-      load("compared", JSON.stringify([state.withRun, state.withNode, r]), () => loadCompared(runs), (answer) => { compared = answer; }),
-      load("whatIf", JSON.stringify([here, state.edits]), () => (state.edits.length ? whatIf.askWhatIf() : Promise.resolve(null)), (answer) => { result = answer; }),
+      load("compared", JSON.stringify([state.withRun, state.withNode, r]), () => loadCompared(runs), (answer) => { compared = answer; }, () => { compared = null; }),
+      load("whatIf", JSON.stringify([here, state.edits]), () => (state.edits.length ? whatIf.askWhatIf() : Promise.resolve(null)), (answer) => { result = answer && { ...answer, run: r, node }; refused = ""; }, (error) => { result = null; refused = error.message; }),
       load("around", JSON.stringify({ ...here, hops }), () => get("around", { ...here, hops }), (answer) => { around = { ...answer, run: r }; }),
     );
   }
@@ -93,9 +101,9 @@ function describeRun() {
   byId("about").replaceChildren(name(model), " on ", name(graph, 60), ` · ${number(nodes)} nodes, ${number(edges)} edges${score}`);
 }
 
-function hooks(itsRun, index, itsView) {
+function hooks(itsRun, index) {
   return {
-    open: (node) => change({ run: index, node, edits: [], ...(index === state.run ? {} : { withRun: null, withNode: null }) }),
+    open: (node) => change({ run: index, node, edits: [], ...(index === state.run ? {} : { withRun: null, withNode: null, block: null, epoch: null }) }),
     hover: (event, node, facts, i, weight) => showNode(event, itsRun, index, node, facts, [
       i === null ? null : ["position", String(i)], ["weight", percent(weight)], ["hops", facts.hops === null ? "no path" : String(facts.hops)],
     ]),
@@ -104,7 +112,11 @@ function hooks(itsRun, index, itsView) {
   };
 }
 
-const isCurrent = (part, node) => part !== null && part.run === state.run && node === state.node;
+// What is shown may be that of the node before, until the answer arrives: its controls then do nothing.
+function whileShown(action) {
+  const { run: r, node } = state;
+  return (...values) => { if (state.run === r && state.node === node) action(...values); };
+}
 
 function draw() {
   drawNode();
@@ -122,22 +134,23 @@ function drawNode() {
   replace(byId("node-title"), "Node ", name(about.id, 60));
   const changed = new Map(state.edits.filter((e) => e.kind === "feature" && e.node === state.node).map((e) => [e.column, e.value]));
   replace(byId("facts"), factChips(r, about, predicted().prediction),
-    probabilityBars(r, (result?.before ?? predicted()).probabilities, result?.after.probabilities ?? null),
-    columnTable(about, (column, shown, value) => whatIf.add({ kind: "feature", node: state.node, column, value, shown }), changed));
+    probabilityBars(r, (outcome()?.before ?? predicted()).probabilities, outcome()?.after.probabilities ?? null),
+    columnTable(about, whileShown((column, shown, value) => whatIf.add({ kind: "feature", node: state.node, column, value, shown })), changed));
   whatIf.drawEdits(r);
-  whatIf.drawResult(r, result);
+  whatIf.drawResult(r, outcome(), refused);
   drawSequences(r);
-  const own = hooks(r, state.run, view());
-  replace(byId("attended"), drawAttended(view(), {
+  const seen = view();
+  const own = hooks(r, state.run);
+  replace(byId("attended"), drawAttended(seen, {
     node: state.node, color: state.color, hiddenNodes: whatIf.hiddenNodes(), className: (c) => className(r, c),
     on: {
       open: own.open,
-      toggleNode: (node, hidden) => (hidden ? whatIf.remove({ kind: "node", node }) : whatIf.add({ kind: "node", node, shown: view().nodes[node].id })),
+      toggleNode: whileShown((node, hidden) => (hidden ? whatIf.remove({ kind: "node", node }) : whatIf.add({ kind: "node", node, shown: seen.nodes[node].id }))),
     },
   }));
-  byId("around").classList.toggle("solo", view().attended.length === 0);
+  byId("around").classList.toggle("solo", seen.attended.length === 0);
   drawTools(runs, about);
-  drawCompared(runs, about, view(), compared, hooks);
+  drawCompared(runs, about, seen, compared, hooks);
 }
 
 function drawSequences(r) {
@@ -162,7 +175,7 @@ function drawSequences(r) {
   replace(place, drawRibbons(view(), {
     kernel: r.kernel, criteria: r.criteria, heads: r.heads, head: state.head, color: state.color, hidden: whatIf.hiddenCriteria(),
     width: place.clientWidth, className: (c) => className(r, c),
-    on: { ...hooks(r, state.run, view()), move: (moved) => whatIf.add({ kind: "key", block: state.block ?? r.blocks - 1, ...moved }) },
+    on: { ...hooks(r, state.run), move: whileShown((moved) => whatIf.add({ kind: "key", block: state.block ?? r.blocks - 1, ...moved })) },
   }));
   if (focused) place.querySelector(`.handle[data-criterion="${focused.criterion}"][data-head="${focused.head}"][data-key="${focused.key}"]`)?.focus();
 }
@@ -195,24 +208,25 @@ function play(steps) {
 function drawAround() {
   if (!isCurrent(about, about?.node) || !isCurrent(around, around?.nodes[0].node)) return;
   const r = run();
+  const { nodes } = around;
   replace(byId("around-tools"), select("hops", [1, 2, 3, 4].map((h) => [h, String(h)]), state.hops, (value) => change({ hops: Number(value) }), "Hops"));
-  const near = around.nodes.filter((each) => each.near).length;
+  const near = nodes.filter((each) => each.near).length;
   const within = `within ${state.hops} ${state.hops === 1 ? "hop" : "hops"}`;
   const cut = around.more ? `${number(near)} of more than ${number(around.total)} nodes ${within}` : near < around.total ? `${number(near)} of ${number(around.total)} nodes ${within}` : `All ${number(near)} nodes ${within}`;
   const links = r.attention === "none" ? " The model has no attention over nodes." : " Curved links: attention; the nodes on the outer ring are attended to, but lie elsewhere.";
   byId("around-note").textContent = `${cut}. Straight lines: edges; click one to hide it.${links}`;
   const common = { node: state.node, attended: view().attended, color: state.color, hiddenNodes: whatIf.hiddenNodes(), hiddenEdges: whatIf.hiddenEdges(), className: (c) => className(r, c) };
-  const own = hooks(r, state.run, view());
+  const own = hooks(r, state.run);
   replace(byId("around-view"), drawLinks(around, { ...common, on: {
     ...own, hover: (event, node, facts, weight) => own.hover(event, node, facts, null, weight),
     hoverEdge: (event, a, b, hidden) => showText(event, el("span", {}, "Edge between ", name(a, 20), " and ", name(b, 20)), hidden ? "hidden; click to show it" : "click to hide it"),
-    edge: (a, b, hidden) => {
-      const other = around.nodes.find((each) => each.node === (a === state.node ? b : a));
-      const ends = around.nodes.filter((each) => each.node === a || each.node === b).map((each) => each.id);
+    edge: whileShown((a, b, hidden) => {
+      const other = nodes.find((each) => each.node === (a === state.node ? b : a));
+      const ends = nodes.filter((each) => each.node === a || each.node === b).map((each) => each.id);
       const shown = a === state.node || b === state.node ? other.id : ends.join(" – ");
       if (hidden) whatIf.remove({ kind: "edge", a, b });
       else whatIf.add({ kind: "edge", a, b, shown });
-    },
+    }),
   } }));
 }
 
@@ -243,7 +257,7 @@ function startExports() {
 
 async function start() {
   restore();
-  startTheme(() => { recolor(); finder.redraw(run()); draw(); });
+  startTheme(() => { recolor(); finder.redraw(); draw(); });
   startMap();
   byId("copy-link").addEventListener("click", async () => {
     try {

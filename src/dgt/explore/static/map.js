@@ -7,6 +7,7 @@ import { hide, showNode } from "./tooltip.js";
 
 const NEAR = 12;
 let run = null;
+let index = -1; // of the run
 let points = null;
 let place = null;
 let zoom = { scale: 1, x: 0, y: 0 };
@@ -93,8 +94,8 @@ function legend() {
   }), items.length > 40 && el("li", {}, `and ${items.length - 40} more`), repeats(run.classes.length) && el("li", {}, "(colors repeat)"));
 }
 
-export function setMap(newRun, newPoints) {
-  [run, points, zoom] = [newRun, newPoints, { scale: 1, x: 0, y: 0 }];
+export function setMap(newRun, newIndex, newPoints) {
+  [run, index, points, zoom] = [newRun, newIndex, newPoints, { scale: 1, x: 0, y: 0 }];
   const shares = points.shares.map((share) => percent(share)).join(" and ");
   const sample = points.nodes.length < points.total ? `A sample of ${number(points.nodes.length)} of ${number(points.total)} nodes. ` : `All ${number(points.total)} nodes. `;
   byId("map-note").textContent = `${sample}Two principal components of the representations (${shares} of the variance).`;
@@ -150,7 +151,7 @@ export function startMap() {
     if (!drag) {
       const i = nearest(event);
       canvas.style.cursor = i >= 0 ? "pointer" : "grab";
-      if (i >= 0) showNode(event, run, state.run, points.nodes[i], null);
+      if (i >= 0) showNode(event, run, index, points.nodes[i], null);
       else hide();
       return;
     }
@@ -166,7 +167,7 @@ export function startMap() {
     drag = null;
     if (!clicked) return;
     const i = nearest(event);
-    if (i >= 0) change({ node: points.nodes[i], edits: [] });
+    if (i >= 0 && index === state.run) change({ node: points.nodes[i], edits: [] });
   });
   canvas.addEventListener("pointerleave", hide);
   canvas.addEventListener("dblclick", () => {

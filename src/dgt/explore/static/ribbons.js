@@ -12,6 +12,8 @@ const ROW = TITLE + BARS + FOOT + 10;
 const EMPTY_ROW = TITLE + 10;
 const NARROWEST = 15;
 const STEPS = 48;
+const LEGEND_LINE = 19;
+const MOST_CLASSES = 16;
 
 export function kernelValue(kernel, distance) {
   if (kernel.interpolation === "rbf") {
@@ -70,10 +72,30 @@ export function drawRibbons(view, options) {
     height += row.length ? ROW : EMPTY_ROW;
     return drawRow(row, t, all[t], start);
   });
+  const legend = drawLegend(height + 6);
+  height += legend.height;
   return svg("svg", {
     viewBox: `0 0 ${width} ${height}`, width, height, class: "ribbons",
     role: "group", "aria-label": "Sequences of the node, one per criterion",
-  }, groups);
+  }, groups, legend.picture);
+
+  // The classes that occur, part of the picture so that it is saved with it.
+  function drawLegend(start) {
+    const shown = view.ribbons.flatMap((row) => row.nodes).map((node) => (color === "label" ? view.nodes[node].label : view.nodes[node].prediction));
+    const classes = [...new Set(shown)].sort((a, b) => (a < 0) - (b < 0) || a - b);
+    const items = classes.slice(0, MOST_CLASSES).map((c) => [classColor(c), c < 0 ? "no label" : trimmed(options.className(c), 28)]);
+    if (classes.length > MOST_CLASSES) items.push(["none", `and ${classes.length - MOST_CLASSES} more`]);
+    let [left, y] = [LEFT, start + 12];
+    const marks = [[null, `Color: ${color}`], ...items].map(([shade, text]) => {
+      const size = (shade ? 16 : 0) + 7.2 * Array.from(text).length + 14;
+      if (left > LEFT && left + size > width - LEFT) [left, y] = [LEFT, y + LEGEND_LINE];
+      const mark = svg("g", {}, shade && svg("rect", { x: left, y: y - 9, width: 11, height: 11, fill: shade }),
+        svg("text", { x: left + (shade ? 16 : 0), y, class: shade ? "legend-name" : "legend-name legend-title" }, text));
+      left += size;
+      return mark;
+    });
+    return { height: classes.length ? y - start + 14 : 0, picture: classes.length > 0 && svg("g", { class: "ribbon-legend" }, marks) };
+  }
 
   function drawRow(row, t, weights, start) {
     const base = start + TITLE + BARS;

@@ -10,8 +10,14 @@ const CHOICES = {
   color: ["prediction", "label"], map: ["prediction", "label", "mistakes", "confidence"], mistakes: ["", "1"], part: ["", "train", "val", "test", "none"],
   comparison: ["=", "!=", "<", "<=", ">", ">="], order: ["order", "least sure", "most sure", "highest degree", "lowest degree"],
 };
-const KINDS = ["edge", "node", "criterion", "feature", "key"];
+// The numbers of each kind of change.
+const KINDS = {
+  edge: ["a", "b"], node: ["node"], criterion: ["criterion"], feature: ["node", "column", "value"], key: ["block", "criterion", "head", "key", "position"],
+};
 const listeners = [];
+
+const isEdit = (edit) => Object.hasOwn(KINDS, String(edit?.kind)) && KINDS[edit.kind].every((name) => Number.isFinite(edit[name]))
+  && (edit.shown === undefined || typeof edit.shown === "string");
 
 export const state = { ...DEFAULTS };
 
@@ -24,7 +30,7 @@ function read() {
     if (name === "edits") {
       try {
         const edits = JSON.parse(text);
-        if (Array.isArray(edits)) found.edits = edits.filter((edit) => KINDS.includes(edit?.kind)).slice(0, 50);
+        if (Array.isArray(edits)) found.edits = edits.filter(isEdit).slice(0, 50);
       } catch { /* a damaged link: without changes */ }
     } else if (INTEGERS.includes(name)) {
       if (/^\d{1,9}$/.test(text)) found[name] = Number(text); // anything else: the default

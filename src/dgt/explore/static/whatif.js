@@ -45,9 +45,11 @@ async function locate(id) {
 function attempt(action) {
   return async (event) => {
     event.preventDefault();
+    const { run, node } = state;
+    const isShown = () => state.run === run && state.node === node; // also after an answer has come
     try {
       say("");
-      await action(new FormData(event.target));
+      await action(new FormData(event.target), isShown);
     } catch (error) {
       say(error.message, true);
     }
@@ -57,9 +59,10 @@ function attempt(action) {
 export function drawForm(run) {
   const hasSequences = run.attention === "sequences";
   replace(byId("what-if-form"),
-    el("form", { class: "line", onsubmit: attempt(async (form) => {
+    el("form", { class: "line", onsubmit: attempt(async (form, isShown) => {
       const id = form.get("id");
       const node = await locate(id);
+      if (!isShown()) return;
       if (form.get("kind") === "node") add({ kind: "node", node, shown: id });
       else add({ kind: "edge", a: state.node, b: node, shown: id });
     }) },
@@ -70,9 +73,10 @@ export function drawForm(run) {
       type: "checkbox", checked: !hiddenCriteria().has(t), "data-criterion": t,
       onchange: (event) => (event.target.checked ? remove({ kind: "criterion", criterion: t }) : add({ kind: "criterion", criterion: t, shown: text })),
     }), " ", name(text, 20)))),
-    el("form", { class: "line", onsubmit: attempt(async (form) => {
+    el("form", { class: "line", onsubmit: attempt(async (form, isShown) => {
       const text = form.get("column");
       const { shown } = await get("columns", { run: state.run, node: state.node, text });
+      if (!isShown()) return;
       const column = shown.find((each) => each.name === text) ?? (shown.length === 1 ? shown[0] : null);
       if (!column) throw new Error(shown.length ? `${shown.length} columns or more contain “${text.slice(0, 40)}”; give the whole name` : `no column is called “${text.slice(0, 40)}”`);
       add({ kind: "feature", node: state.node, column: column.column, value: Number(form.get("value")), shown: column.name });
@@ -104,9 +108,11 @@ export function drawEdits(run) {
     state.edits.length > 1 && el("li", {}, el("button", { type: "button", class: "small", onclick: () => change({ edits: [] }) }, "Undo all")));
 }
 
-export function drawResult(run, result) {
+export function drawResult(run, result, refused) {
   if (!result) {
-    replace(byId("what-if-result"), el("p", { class: "muted" }, "Without changes. Try one: the new prediction is computed at once."));
+    replace(byId("what-if-result"), state.edits.length
+      ? el("p", { class: refused ? "wrong" : "muted" }, refused ? `Not possible: ${refused}` : "Computing …")
+      : el("p", { class: "muted" }, "Without changes. Try one: the new prediction is computed at once."));
     return;
   }
   const [from, to] = [result.before.prediction, result.after.prediction];
