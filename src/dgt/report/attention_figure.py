@@ -16,6 +16,7 @@ from dgt.report.display import count, percent, shown
 SAME, OTHER, UNKNOWN = "tab:red", "tab:blue", "white"
 SAME_LINE, OTHER_LINE, EDGE, RING = "tab:orange", "0.55", "0.8", "0.9"
 AREA = 1500.0  # square points of all attention
+STAR = 2.8  # a star covers 1 / 2.8 of the circle around it
 SMALLEST = 7.0  # square points, so that a node can be seen
 SCALE = (0.01, 0.1, 0.25)
 # Inches, so that names do not overlap.
@@ -107,7 +108,7 @@ def _panel(axis: Axes, layout: Layout, title: str, found: Explanation) -> None:
         below = place[1] - np.sqrt(area(key.weight)) / 2 / 72 - 0.04
         _text(axis, place[0], below, f"{shown(key.id, ID)}\n{percent(key.weight)}", under=True)
     color = SAME if found.label is not None else UNKNOWN
-    size = area(itself)
+    size = STAR * area(itself)  # so that the star covers as much as a circle of its weight
     axis.scatter(0, 0, marker="*", s=size, color=color, edgecolors="black", lw=0.6, zorder=4)
     weight = percent(itself) if itself else "not among these keys"
     below = -np.sqrt(size) / 2 / 72 - 0.04
