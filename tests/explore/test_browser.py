@@ -172,6 +172,12 @@ def test_ribbons_by_head_block_and_color(tab: Tab, address: str, runs: list[Sess
     until(page, f"document.querySelectorAll('.position')[1].dataset.weight !== '{first}'")
     page.select_option("[name=color]", "label")
     assert "color=label" in page.url
+    used = page.eval_on_selector_all("#ribbons .position", "all => all.map(p => +p.dataset.node)")
+    labels = {int(runs[1].labels[node]) for node in used}
+    names = {"no label" if c < 0 else runs[1].inside.facts.class_names[c] for c in labels}
+    legend = page.locator("#ribbons .ribbon-legend text").all_text_contents()
+    assert legend[0] == "Color: label"
+    assert sorted(legend[1:]) == sorted(names)
     page.hover("#ribbons .position >> nth=2")
     page.wait_for_selector("#tooltip:not([hidden]) >> text=columns")
     tip = page.inner_text("#tooltip")
@@ -269,6 +275,9 @@ def test_the_neighborhood(tab: Tab, address: str, runs: list[Session]):
     assert page.locator(".edge.own").count() >= degree
     page.select_option("[name=hops]", "2")
     until(page, "document.getElementById('around-note').textContent.includes('within 2 hops')")
+    names = page.locator(".vertex-label").all_text_contents()
+    assert names[0].startswith("n12 ")
+    assert len({name.split()[0] for name in names}) == len(names)
     page.hover(".vertex:not(.base) >> nth=0", force=True)
     page.wait_for_selector("#tooltip:not([hidden])")
     page.locator(".vertex.base").focus()

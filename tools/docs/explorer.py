@@ -72,7 +72,7 @@ def link(state: dict[str, Any]) -> str:
 
 
 def photograph(browser: Any, address: str, part: str | None, scheme: str, path: Path) -> None:
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 960})
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 1100})
     page = context.new_page()
     page.goto(address)
     page.wait_for_selector("html[data-ready=true]", timeout=120_000)

@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from dgt import NodeClassifier, load
@@ -18,7 +17,7 @@ from dgt.ops.deformable_attention.reference import position_weights, sample
 from dgt.report.plots import save
 
 COLORS = ("#3b7fc4", "#d96c1e", "#2f9566", "#cf4257", "#9566c7", "#a36d45", "#c45c9a")
-HEADS = ("#1b1b1b", "#1f78b4", "#33a02c", "#e31a1c", "#ff7f00", "#6a3d9a", "#b15928", "#a6761d")
+STEP = 0.15  # between the rows of two heads
 TITLES = {"bfs": "breadth-first", "ppr": "PageRank", "similarity": "similarity"}
 
 
@@ -56,7 +55,7 @@ def draw(inside: Inspection) -> Figure:
     names = [CRITERIA.name(each) for each in inside.config.criteria]
     weights = [position_weights(sequences, q[[node]], attention.kernel)[0] for q in both]
     highest = max(float(each.mean(dim=1).max()) for each in weights)
-    figure = Figure(figsize=(13, 1.2 + 1.9 * len(names)))
+    figure = Figure(figsize=(13, 1.2 + 2.05 * len(names)))
     axes = figure.subplots(len(names), 2, sharex=True, sharey=True, squeeze=False)
     for column, (query, weight) in enumerate(zip(both, weights, strict=True)):
         places, shares = (each[0] for each in sample(query[[node]]))
@@ -72,8 +71,8 @@ def draw(inside: Inspection) -> Figure:
         f"Node {inside.ids[node]} of Cora ({label}): its sequences, and where its keys look",
         fontsize=13,
     )
-    _legend(figure, inside, attention.heads)
-    figure.subplots_adjust(left=0.05, right=0.99, top=0.87, bottom=0.2, wspace=0.03, hspace=0.12)
+    _legend(figure, inside)
+    figure.subplots_adjust(left=0.06, right=0.99, top=0.88, bottom=0.17, wspace=0.05, hspace=0.12)
     return figure
 
 
@@ -100,36 +99,32 @@ def _panel(
     heights = weight.mean(dim=0).numpy() / highest
     colors = [COLORS[int(inside.y[each]) % len(COLORS)] for each in nodes]
     axis.bar(range(len(nodes)), heights, width=0.82, color=colors, alpha=0.75)
-    axis.scatter(range(len(nodes)), [-0.16] * len(nodes), marker="s", s=190, c=colors)
+    axis.scatter(range(len(nodes)), [-0.16] * len(nodes), marker="s", s=270, c=colors)
     for i, each in enumerate(nodes):
         axis.text(i, -0.16, str(inside.ids[each]), ha="center", va="center", fontsize=5.5,
                   color="white")  # fmt: skip
     for m, (own, share) in enumerate(zip(places, shares, strict=True)):
         axis.scatter(
-            own.numpy() * (len(nodes) - 1), np.full(len(own), 1.12 + 0.11 * m), marker="v",
-            s=180 * share.numpy(), color=HEADS[m % len(HEADS)],
+            own.numpy() * (len(nodes) - 1), np.full(len(own), 1.15 + STEP * m), marker="v",
+            s=180 * share.numpy(), color="0.2", linewidths=0,
         )  # fmt: skip
-    axis.set_ylim(-0.32, 1.2 + 0.11 * len(places))
+    axis.set_ylim(-0.34, 1.15 + STEP * len(places))
     axis.set_xlim(-0.7, len(nodes) - 0.3)
-    axis.set_yticks([])
+    heads = range(len(places))
+    axis.set_yticks([1.15 + STEP * m for m in heads], [f"head {m + 1}" for m in heads])
+    axis.tick_params(axis="y", length=0, labelsize=7, labelcolor="0.3")
     for side in ("top", "right", "left"):
         axis.spines[side].set_visible(False)
 
 
-def _legend(figure: Figure, inside: Inspection, heads: int) -> None:
-    marks: list = [
-        Line2D(
-            [], [], marker="v", ls="", color=HEADS[m % len(HEADS)], label=f"keys of head {m + 1}"
-        )
-        for m in range(heads)
-    ]
-    marks += [
+def _legend(figure: Figure, inside: Inspection) -> None:
+    marks = [
         Patch(color=COLORS[c % len(COLORS)], label=name.replace("_", " "))
         for c, name in enumerate(inside.facts.class_names)
     ]
-    figure.legend(handles=marks, loc="lower center", ncols=6, frameon=False, fontsize=8.5)
+    figure.legend(handles=marks, loc="lower center", ncols=7, frameon=False, fontsize=8.5)
     figure.text(
-        0.5, 0.115, "Squares: nodes, colored by label. Bars: attention on each position, mean of "
+        0.5, 0.062, "Squares: nodes, colored by label. Bars: attention on each position, mean of "
         "the heads. Triangles: keys at their fractional positions, as large as their attention.",
         ha="center", fontsize=8.5, color="0.3",
     )  # fmt: skip

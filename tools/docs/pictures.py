@@ -28,7 +28,7 @@ SHOTS = (
     ("report-top", "light", "overview", 295, None),
     ("report-classes", "light", "classes", 1180, None),
     ("report-graph", "dark", "graph", 1180, None),
-    ("report-attention", "light", "attention", 650, None),
+    ("report-attention", "light", "attention", 690, None),
     ("report-map", "light", "map", 900, None),
     ("report-map-dark", "dark", "map", 900, "#map input[value=error]"),
 )

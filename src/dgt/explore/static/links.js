@@ -56,7 +56,7 @@ export function drawLinks(around, options) {
   });
   // The heaviest nodes first, above, below or beside the node; a label that would cover another one or a node is left out.
   const circles = [...at.values()].map(({ node, px, py }) => ({ node, box: square(px, py, radiusOf(node)) }));
-  for (const each of [{ node: options.node }, ...shown.slice(0, 20)]) {
+  for (const each of [{ node: options.node }, ...shown.filter((link) => link.node !== options.node).slice(0, 20)]) {
     const { px, py, id } = at.get(each.node);
     const text = `${trimmed(id, 14)}${weight.has(each.node) ? ` ${percent(weight.get(each.node))}` : ""}`;
     const taken = [...labels, ...circles.filter((other) => other.node !== each.node)];
