@@ -127,6 +127,10 @@ def graphml(content: str, before: str = "") -> str:
         (graphml(f"{GRAPH}&i;", f"{BOMB}]>"), "line 1: got a declaration"),
         (graphml(GRAPH, "<!DOCTYPE g SYSTEM 'file:///etc/passwd'>"), "got a declaration"),
         (graphml(f"{DIRECTED}</graph>"), "no nodes"),
+        (
+            graphml(GRAPH.replace("target=", "end=")),
+            "line 1: got an element 'edge' without the attr",
+        ),
         (graphml(f"{DIRECTED}<node id='a'/></graph>"), "empty graph"),
         (graphml(GRAPH.replace("<edge", "<hyperedge/><edge")), "hyper"),
         (graphml(NUMBER + WORD), "not a readable GraphML file: invalid literal"),

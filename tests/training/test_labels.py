@@ -11,10 +11,11 @@ from sklearn.metrics import f1_score
 from sklearn.utils.class_weight import compute_class_weight
 from torch_geometric.data import Data
 
-from dgt import InputError, NodeClassifier
+from dgt import InputError, NodeClassifier, NodeRegressor
 from dgt.cli.train import show_metrics
 from dgt.config import Config
 from dgt.data import load
+from dgt.data.splits import random_split
 from dgt.training.labels import balanced_weights, positive_class, rare_classes
 from dgt.training.problem import Problem
 from dgt.training.task import Classification, best_threshold
@@ -172,3 +173,22 @@ def test_benchmarks_that_are_compared_by_auroc(name: str, caplog: pytest.LogCapt
     share = float((data.y == 1).double().mean())
     assert share == pytest.approx(0.2 if name == "minesweeper" else 0.218, abs=0.001)
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize("setting", [{"class_weight": "balanced"}, {"threshold": 0.3}])
+def test_settings_that_a_task_does_not_use_are_refused(setting: dict) -> None:
+    data = block_graph()
+    data.y = data.x[:, 0].clone()
+    (name,) = setting
+    with pytest.raises(InputError, match=f"{name}: got .*, which task regression does not use"):
+        NodeRegressor(**QUICK, **setting).fit(data)
+
+
+def test_numbers_that_are_taken_for_classes_come_with_advice() -> None:
+    y, numbers = torch.arange(20), [f"{n}.5" for n in range(20)]
+    with pytest.raises(InputError, match=r"test\); to predict numbers, set --task regression"):
+        random_split(y, 0, numbers)
+    with pytest.raises(InputError, match=r"test\)$"):
+        random_split(y, 0, [*numbers[:19], "a"])
+    with pytest.raises(InputError, match=r"test\)$"):
+        random_split(y[:2], 0, ["0", "1"])

@@ -80,7 +80,9 @@ def _show(found: dict[str, Any], by: str | None) -> None:
         if not measured:
             continue
         names = list(dict.fromkeys(name for each in measured.values() for name in each["metrics"]))
-        table = Table(title or "", "count", *names)
+        # Narrow enough for a terminal of 80 columns.
+        heads = (name.replace("-", "-\n") for name in names)
+        table = Table(title or "", "count", *heads, padding=0)
         for name, each in measured.items():
             values = (each["metrics"].get(metric) for metric in names)
             texts = (

@@ -45,6 +45,8 @@ def labeled_nodes(data: Data, y: Tensor, mask: str | Tensor) -> Tensor:
     return chosen
 
 
+# More classes than this whose names are numbers are likely meant as numbers.
+MANY = 10
 KINDS = ("auto", "given", "published", "random")
 
 
@@ -68,9 +70,11 @@ def random_split(
     for label, count in zip(classes.tolist(), counts.tolist(), strict=True):
         if count < 3:
             name = label if class_names is None else class_names[label]
+            numbers = len(classes) > MANY and all(map(_is_number, class_names or [""]))
+            hint = "; to predict numbers, set --task regression" if numbers else ""
             raise InputError(
                 f"labels: class {name!r} has {count} labeled nodes, expected at least 3 "
-                "(one each for train, val and test)"
+                f"(one each for train, val and test){hint}"
             )
 
     generator = np.random.Generator(np.random.PCG64(seed))
@@ -79,6 +83,13 @@ def random_split(
         _share(generator.permutation(np.flatnonzero(labels == label)), masks)
     train_mask, val_mask, test_mask = torch.from_numpy(masks)
     return train_mask, val_mask, test_mask
+
+
+def _is_number(name: str) -> bool:
+    try:
+        return bool(np.isfinite(float(name)))
+    except ValueError:
+        return False
 
 
 def split_in_one(labeled: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -33,6 +33,13 @@ def facts(data: Data, settings: TrainConfig, named: bool) -> dict[str, Any]:
         named: Whether the classes have names. Otherwise, their names are their values.
     """
     names, given = data.class_names, settings.metric
+    if settings.task != "classification":
+        for setting in ("class_weight", "threshold"):
+            value = getattr(settings, setting)
+            if value != getattr(TrainConfig(), setting):
+                raise InputError(
+                    f"{setting}: got {value!r}, which task {settings.task} does not use"
+                )
     if settings.task == "regression":
         own = data.y[data.train_mask]
         scale = float(own.std(correction=0)) or 1.0

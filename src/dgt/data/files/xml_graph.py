@@ -26,6 +26,8 @@ MEMORY_RATIO = 12
 DRAWING = ("viz",)
 EDGE_NAMES = ("id", "label", *DRAWING)
 BLOCK = 2**20
+# Attributes of XML elements.
+NEEDED = {"node": ("id",), "edge": ("source", "target")}
 
 
 def read_xml(path: Path | str, settings: DataConfig | None = None) -> Data:
@@ -89,7 +91,8 @@ def _read(path: Path) -> Any:
 def _require_plain(path: Path, kind: str) -> None:
     """Raises an error unless a file is well-formed XML with one graph and without entities.
 
-    NetworkX would expand entities, which may grow exponentially, and ignore further graphs.
+    NetworkX would expand entities, which may grow exponentially, ignore further graphs, and name a
+    node without an id "None".
     """
     graphs = []
 
@@ -99,9 +102,16 @@ def _require_plain(path: Path, kind: str) -> None:
             f"entity, which {kind} files do not need; remove it"
         )
 
-    def started(name: str, _: object) -> None:
-        if name.rpartition(":")[2] == "graph":
+    def started(name: str, attributes: dict[str, str]) -> None:
+        element = name.rpartition(":")[2]
+        if element == "graph":
             graphs.append(parser.CurrentLineNumber)
+        for needed in NEEDED.get(element, ()):
+            if needed not in attributes:
+                raise InputError(
+                    f"{path}: line {parser.CurrentLineNumber}: got an element {element!r} without "
+                    f"the attribute {needed!r}"
+                )
 
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = declared
