@@ -201,7 +201,7 @@ def test_unused_columns_of_edges_are_named(
 ) -> None:
     data = files.read(folder(edges="since,source,target\n1,a,b\n2,b,c\n"))
     assert data.num_edges == 4
-    assert "edges.csv: ignoring column 'since'" in caplog.text
+    assert "edges.csv: ignoring column 'since'; --weight NAME uses one" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ def edge_table(name: str, frame: Frame, settings: DataConfig) -> EdgeTable:
     roles = wanted.find(frame.name, list(frame.columns))
     unused = [repr(column) for column in frame.columns if column not in roles.values()]
     if unused:
-        log.warning("%s: ignoring column %s", frame.name, ", ".join(unused))
+        hint = "" if "weight" in roles else "; --weight NAME uses one as the weights of edges"
+        log.warning("%s: ignoring column %s%s", frame.name, ", ".join(unused), hint)
     return EdgeTable(name, frame, roles)
 
 

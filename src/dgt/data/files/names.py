@@ -56,9 +56,10 @@ class Wanted:
                 found[role] = name
             elif role in self.required:
                 shown = ", ".join(repr(h) for h in header[:8]) + (", ..." if header[8:] else "")
+                like = nearest(role, header)
+                hint = f"{like} Otherwise, name" if like.endswith("?") else "name"
                 raise InputError(
-                    f"{path}: no column {role!r}, found {shown}; {nearest(role, header)} or name "
-                    f"the column: --{role} NAME"
+                    f"{path}: no column {role!r}, found {shown}; {hint} the column: --{role} NAME"
                 )
         for role, name in found.items():
             twice = [other for other in found if found[other] == name and other != role]
