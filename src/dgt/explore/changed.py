@@ -118,8 +118,7 @@ class ChangedInputs(Inputs):
         encoding = self.given["encoding"]
         if encoding is None or not self.edits.of_graph or not self._encodes_again:
             return None if encoding is None else gather_rows(encoding, nodes)
-        config, data = self.session.config, self.session.inside.data
-        anchors = self.session.inside.facts.find_anchors(data)
+        config, anchors = self.session.config, self.session.anchors
         if anchors is not None and config.encoding.encodings == ("katz",):
             made = katz_of(self._graph.adjacency, nodes.numpy(), config.encoding, anchors)
             return made.to(encoding.dtype)

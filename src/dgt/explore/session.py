@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dgt.data import load
 from dgt.data.matrices import adjacency
@@ -60,6 +60,11 @@ class Session:
     @cached_property
     def degrees(self) -> np.ndarray:
         return np.diff(self.adjacency.indptr)
+
+    @cached_property
+    def anchors(self) -> Tensor | None:
+        """The nodes that the encoding measures distances to. Shape: ``(N',)``."""
+        return self.inside.facts.find_anchors(self.inside.data)
 
     @cached_property
     def labels(self) -> np.ndarray:

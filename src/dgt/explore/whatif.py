@@ -45,8 +45,7 @@ def _whole(session: Session, node: int, edits: Edits) -> dict[str, Any]:
             f"what if: {config.model.model} has to compute all nodes again, which is done on "
             f"graphs of up to {FEW_NODES:,} nodes, got {session.num_nodes:,}"
         )
-    anchors = inside.facts.find_anchors(inside.data)
-    inputs = prepare(changed_graph(session, edits).data, config, anchors)
+    inputs = prepare(changed_graph(session, edits).data, config, session.anchors)
     fixed = [name for name in inputs if name in ONE_GRAPH]
     if "encoding" in inputs and carries_over(config) == "edges":
         fixed.append("encoding")

@@ -47,8 +47,9 @@ def history(study: optuna.Study, metric: str) -> Figure:
     better = max if study.direction == StudyDirection.MAXIMIZE else min
     figure = Figure(figsize=(6.4, 3.6))
     axis = figure.subplots()
-    axis.scatter(numbers, values, s=16, color=COLOR, alpha=0.7, label="trial")
-    axis.plot(numbers, list(accumulate(values, better)), color=BEST, label="best so far")
+    axis.scatter(numbers, values, s=16, color=COLOR, label="trial", zorder=3)
+    best = list(accumulate(values, better))
+    axis.step(numbers, best, where="post", color=BEST, label="best so far", zorder=2)
     axis.set_xlabel("trial")
     axis.set_ylabel(f"validation {metric}")
     axis.grid(color=SOFT)
