@@ -186,10 +186,15 @@ def backward(
                 )  # fmt: skip
                 start = ((q * T + t) * M + m) * len(D)
                 gather_dot(plane, rows, begin, end, grad, start, dots, D)
-                mean = real(0)
+                # The weights sum to 1, so that only differences matter. Those from the row with the
+                # largest weight stay exact if there is nothing else.
+                most, center, mean, b = real(-1), real(0), real(0), real(0)
                 for i in range(begin, end):
+                    if weights[i] > most:
+                        most, center = weights[i], dots[i]
+                for i in range(begin, end):
+                    dots[i] -= center
                     mean += weights[i] * dots[i]
-                b = real(0)
                 for i in range(begin, end):
                     difference = dots[i] - mean
                     s[len(W) + positions[i]] = factors[i] * difference

@@ -118,7 +118,10 @@ def scored_attention_backward(
         rows, w, upstream = _rows(values, sequence, t), unweighted[:, t], grad[:, t]
         factors = _factors(rows, closeness[t], w, probe[:, t])
         products = torch.einsum("qlmd,qmd->qml", rows, upstream)
-        # The weights sum to 1, so that only differences from the mean matter.
+        # The weights sum to 1, so that only differences matter. Those from the row with the largest
+        # weight stay exact if there is nothing else.
+        most = (w * factors).argmax(-1, keepdim=True)
+        products = products - products.gather(-1, most)
         difference = products - (w * factors * products).sum(-1, keepdim=True)
         grad_weights[:, t] = factors * difference
         grad_e = w * grad_weights[:, t]
