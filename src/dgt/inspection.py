@@ -91,11 +91,6 @@ class Inspection:
         self.model.eval()
         return self.steps.predict(model).cpu()
 
-    def require_classes(self, use: str) -> None:
-        """Raises an error that only classes can ``use``, unless the model predicts classes."""
-        if self.facts.task != "classification":
-            raise InputError(f"the model predicts {self.facts.task}; only classes can {use}")
-
     @cached_property
     def has_attention(self) -> bool:
         """Whether the model attends to nodes."""
@@ -108,7 +103,7 @@ class Inspection:
 
     def explain(self, node: int | str, top: int = 20) -> Explanation:
         """See :meth:`dgt.NodeClassifier.explain`."""
-        self.require_classes("be explained")
+        require_classes(self.facts, "be explained")
         if not isinstance(top, Integral) or isinstance(top, bool) or top < 1:
             raise InputError(f"top: got {top!r}, expected an integer of at least 1")
         query = find_node(node, self.data, self.ids)
@@ -143,3 +138,9 @@ class Inspection:
         finally:
             for handle in handles:
                 handle.remove()
+
+
+def require_classes(facts: Facts, use: str) -> None:
+    """Raises an error that only classes can ``use``, unless the model predicts classes."""
+    if facts.task != "classification":
+        raise InputError(f"the model predicts {facts.task}; only classes can {use}")

@@ -177,6 +177,7 @@ def test_interrupted_it_says_how_to_continue(
         _, err = process.communicate(timeout=60)
     finally:
         process.kill()
+        process.communicate()
     assert process.returncode == code
     said = [line for line in err.splitlines() if line and not line.startswith("note: ")]
     assert len(said) == 1

@@ -108,7 +108,7 @@ def test_a_model_along_links_is_saved_and_used_on_graphs_that_contain_its_own(
     settings = {**SMALL, "criteria": ["bfs-out", "ppr-in"], "encoding": ["katz-out", "katz-in"]}
     model = NodeClassifier(**settings).fit(data, out=tmp_path / "run")
     assert model.facts_.encoding_widths == [60, 60]
-    assert model.config.data.directed is True
+    assert model.config_.data.directed is True
     again = NodeClassifier.load(tmp_path / "run")
     assert torch.equal(again.predict(data), model.predict())
 

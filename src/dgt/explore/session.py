@@ -14,7 +14,7 @@ from dgt.data.matrices import adjacency
 from dgt.data.splits import PARTS, choose
 from dgt.errors import InputError
 from dgt.estimator import load_estimator
-from dgt.inspection import Inspection
+from dgt.inspection import Inspection, require_classes
 from dgt.models import build
 from dgt.nn import DGT
 from dgt.runs.folder import CONFIG, read_settings
@@ -42,9 +42,9 @@ class Session:
         self.graph = name
         # Single nodes are computed in a few milliseconds, faster than a GPU could be started.
         self.classifier = load_estimator(run, device="cpu")
+        require_classes(self.classifier.facts_, "be explored")
         data = load(name, settings.config.train.splits, settings.config.data)
         self.inside: Inspection = self.classifier.inspect(data)
-        self.inside.require_classes("be explored")
         self.num_nodes: int = self.inside.data.num_nodes
         self.model_at = lru_cache(KEPT_MODELS)(self._model_at)
 

@@ -258,7 +258,8 @@ def _check(x: Any, sequences: Any, encoding: Any, nodes: Any) -> None:
     if torch.compiler.is_compiling():
         return
     for name, value in (("x", x), ("encoding", encoding)):
-        if not isinstance(value, Tensor | Rows | Parts) and (value is not None or name == "x"):
+        matrix = isinstance(value, Rows | Parts) or hasattr(value, "layout")
+        if not matrix and (value is not None or name == "x"):
             raise ValueError(f"{name}: got {type(value).__name__}, expected a tensor (N, C)")
     whole = isinstance(sequences, Tensor)
     levels = isinstance(sequences, list | tuple) and all(isinstance(e, Level) for e in sequences)

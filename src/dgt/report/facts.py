@@ -17,7 +17,7 @@ from dgt.data.splits import PARTS, choose
 from dgt.errors import InputError
 from dgt.estimator import load_estimator
 from dgt.explain import Explanation, explain
-from dgt.inspection import Inspection
+from dgt.inspection import Inspection, require_classes
 from dgt.nn import DGT
 from dgt.report import projection, surroundings
 from dgt.report.attending import Attending, attending, sample
@@ -177,7 +177,7 @@ def _inspect(folder: Path, data: Data, device: str | None) -> Inspection:
     model = load_estimator(folder, device)
     train = model.config.train
     inside = model.inspect(choose(data, train.splits, train.split_index)[0])
-    inside.require_classes("be reported")
+    require_classes(inside.facts, "be reported")
     return inside
 
 
