@@ -14,13 +14,18 @@ from dgt.baselines import structures
 from dgt.baselines.deformable_gcn import SMOOTHINGS
 from dgt.baselines.graphormer import MAX_DISTANCE
 from dgt.config import CRITERIA, Config, CriterionChoice
-from dgt.data.direction import DIRECTED, require_direction
+from dgt.data.direction import DIRECTED, is_directed, require_direction
 from dgt.data.edge_tables import edge_weights, table_names
 from dgt.data.matrices import adjacency, features, scaled_rows, to_torch
 from dgt.encodings import laplacian, make
 from dgt.encodings.encoding import CarriesOver
 from dgt.errors import InputError, nearest
-from dgt.sequences.make import make_sequences, mapped_sequences, sequence_rows
+from dgt.sequences.make import (
+    make_scored_sequences,
+    make_sequences,
+    mapped_sequences,
+    sequence_rows,
+)
 from dgt.storage import segments
 from dgt.storage.files import cache_folder
 
@@ -45,7 +50,11 @@ class Inputs(dict[str, Tensor | None]):
 
 
 def prepare(
-    data: Data, config: Config, anchors: Tensor | None = None, progress: bool = False
+    data: Data,
+    config: Config,
+    anchors: Tensor | None = None,
+    progress: bool = False,
+    known: Tensor | None = None,
 ) -> Inputs:
     """Computes the inputs of a model.
 
@@ -55,6 +64,8 @@ def prepare(
         anchors: Anchors of an encoding with one column per anchor, with -1 for an anchor that is
             not in this graph (default: the encoding chooses them).
         progress: Show a progress bar.
+        known: The labels that the model may read, see :func:`~dgt.data.labels.label_columns`.
+            Shape: ``(N, label_channels)``.
 
     Returns:
         The arguments of the model's ``forward`` by name. For DGT these are ``x``, float32
@@ -64,8 +75,16 @@ def prepare(
         inputs of all models.
     """
     request = Request(data, config, anchors, progress)
+    scored: dict[str, Tensor] = {}
+    if "closeness" in config.record.inputs:
+        settings = config.sequences
+        scored["sequences"], scored["closeness"] = make_scored_sequences(
+            data, config.criteria, settings, progress, cache=True
+        )
+        if config.model.labels == "read":
+            _require_own_first(config, scored["sequences"])
     for name in config.record.inputs:
-        if name not in INPUTS:
+        if name not in INPUTS and name not in OWN_INPUTS:
             wanted = nearest(name, INPUTS)
             raise InputError(f"model {config.model.model}: unknown input {name!r}; {wanted}")
     made = Inputs()
@@ -73,10 +92,25 @@ def prepare(
     for name in config.record.inputs:
         if name == "encoding":
             value, made.encoding_widths = make.make_columns(data, config.encoding, anchors)
+        elif name == "labels":
+            value = known
         else:
-            value = INPUTS[name](request)
+            value = scored[name] if name in scored else INPUTS[name](request)
         made[name] = value if dtype is None else _cast(value, dtype)
     return made
+
+
+def _require_own_first(config: Config, sequences: Tensor) -> None:
+    """Raises an error unless every node is at the start of its own sequences and nowhere else: that
+    is where a model that reads labels leaves it out."""
+    own = torch.arange(sequences.size(1), dtype=sequences.dtype)[:, None]
+    for choice, sequence in zip(config.criteria, sequences, strict=True):
+        if bool((sequence[:, :1] != own).any() | (sequence[:, 1:] == own).any()):
+            raise InputError(
+                f"criterion {CRITERIA.name(choice)}: a node is not at the start of its own "
+                "sequence, where its label would be left out; choose another criterion, or "
+                "--labels none"
+            )
 
 
 def _cast(value: Tensor | None, dtype: torch.dtype) -> Tensor | None:
@@ -84,7 +118,8 @@ def _cast(value: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def carries_over(config: Config) -> CarriesOver:
-    """Returns what another graph must share so that a trained model can use it."""
+    """Returns what another graph must share so that a trained model can use its inputs, apart from
+    known labels."""
     if not ONE_GRAPH.isdisjoint(config.record.inputs):
         return "edges"
     return make.carries_over(config.encoding) if "encoding" in config.record.inputs else "always"
@@ -106,11 +141,16 @@ def reads_direction(config: Config, data: Data) -> bool:
 
 
 def with_edge_tables(config: Config, data: Data) -> Config:
-    """Returns the settings for a graph: with several edge tables, a model that takes several
-    criteria sorts by each table, unless criteria are set."""
+    """Returns the settings for a graph, unless criteria are set: a model may have other criteria
+    for directed edges, and with several edge tables, a model that takes several criteria sorts by
+    each table."""
     names, record = table_names(data), config.record
     several = "sequences" in record.inputs and not record.single_criterion
-    if not names or not several or config.sequences.criteria is not None:
+    if not several or config.sequences.criteria is not None:
+        return config
+    if record.directed_criteria and is_directed(data):
+        config = config.replace(criteria=record.directed_criteria)
+    if not names:
         return config
     criteria: list[CriterionChoice] = []
     for choice in config.criteria:
@@ -130,6 +170,8 @@ class Request(NamedTuple):
 
 
 Input = Callable[[Request], Tensor | None]
+OWN_INPUTS = ("closeness", "labels")
+"""Inputs of dgt-plus: the closeness of the nodes in the sequences, and the known labels."""
 
 
 def _edges(make: Callable[..., Tensor], **options: Any) -> Input:
@@ -237,7 +279,8 @@ def precompute(
             f"model {config.model.model!r} takes no sequences: there is nothing to prepare"
         )
     folder = folder or cache_folder()
-    every = sequence_rows(data, config.criteria, config.sequences, folder)
+    scored = "closeness" in config.record.inputs
+    every = sequence_rows(data, config.criteria, config.sequences, folder, scored=scored)
     sequences = [one for one in every if one.name]  # criteria without a name cannot be cached
     rows = sequences + make.encoding_rows(data, config.encoding)
     made = 0
@@ -246,7 +289,8 @@ def precompute(
         for _ in segments.through(one, folder, shard, progress, must_write=True):
             pass
     shape = (len(every), data.num_nodes, config.sequences.length)
-    if len(sequences) == len(every) and not any(one.missing(folder) for one in sequences):
+    complete = len(sequences) == len(every) and not scored
+    if complete and not any(one.missing(folder) for one in sequences):
         mapped_sequences(sequences, shape, folder)
     return {
         "folder": str(folder),

@@ -53,7 +53,7 @@ class SettingsFlags:
 
     def config(self) -> Config:
         """Returns the settings as one checked :class:`dgt.Config`."""
-        return Config(**vars(self))
+        return Config(**vars(self), explicit=frozenset(explicit_settings()))
 
 
 NO_FLAGS = SettingsFlags()

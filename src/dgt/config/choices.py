@@ -220,6 +220,7 @@ MODELS: "Choices[Model]" = Choices(
         "gt-sparse": "dgt.baselines.gt:SPARSE",
         "dgt-light": "dgt.nn:DGT_LIGHT_MODEL",
         "dgt": "dgt.nn:DGT_MODEL",
+        "dgt-plus": "dgt.nn:DGT_PLUS_MODEL",
     },
     record="dgt.nn.record:Model",
 )

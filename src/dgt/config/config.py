@@ -30,6 +30,9 @@ class Config:
     encoding: EncodingConfig = field(default_factory=EncodingConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    explicit: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    """Names of the settings that were set explicitly, even if to the default. Others may follow
+    from the graph, see :attr:`dgt.nn.Model.rule`."""
 
     def __post_init__(self) -> None:
         given = self.sequences.criteria
@@ -66,8 +69,8 @@ class Config:
         """Returns all settings by name, with names in place of functions."""
         return {
             name: _written(FIELDS[name], value)
-            for part in vars(self).values()
-            for name, value in vars(part).items()
+            for part in PARTS
+            for name, value in vars(getattr(self, part)).items()
         }
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
@@ -93,6 +96,7 @@ class Config:
             place: Name of their source in error messages.
         """
         checked = check_tables(tables, place)
+        explicit = frozenset(name for values in checked.values() for name in values)
         for name, value in own_defaults(checked.get("model", {}).get("model")).items():
             checked.setdefault(TABLES[name], {}).setdefault(name, value)
         made = {}
@@ -101,7 +105,7 @@ class Config:
                 made[table] = PARTS[table](**values)
             except InputError as error:
                 raise InputError(f"{place}: [{table}] {error}") from None
-        return cls(**made)
+        return cls(**made, explicit=explicit)
 
     @classmethod
     def given(cls, config: "Config | None", **settings: Any) -> "Config":
@@ -129,12 +133,21 @@ class Config:
             if name not in TABLES:
                 raise InputError(f"unknown setting {name!r}; {nearest(name, TABLES)}")
             settings[name] = typed(FIELDS[name], value, name)
+        explicit = self.explicit | frozenset(settings)
         settings = self._changed_defaults(settings.get("model", self.model.model)) | settings
         tables: dict[str, dict[str, Any]] = {}
         for name, value in settings.items():
             tables.setdefault(TABLES[name], {})[name] = value
         parts = {t: dataclasses.replace(getattr(self, t), **v) for t, v in tables.items()}
-        return dataclasses.replace(self, **parts)
+        return dataclasses.replace(self, **parts, explicit=explicit)
+
+    def by_rule(self, rule: dict[str, Any]) -> "Config":
+        """Returns a copy in which the settings of a rule that nobody has set get its values."""
+        default = Config.of(self.model.model).flat()
+        own = self.flat()
+        unset = {n for n in rule if n not in self.explicit and own[n] == default[n]}
+        made = self.replace(**{name: value for name, value in rule.items() if name in unset})
+        return dataclasses.replace(made, explicit=self.explicit)
 
     def _changed_defaults(self, model: str) -> dict[str, Any]:
         """Returns the defaults of another model for the settings that equal the old default."""

@@ -111,6 +111,10 @@ class ModelConfig:
     """Dropout of whole nodes among those that attention reads."""
     value_dropout: float = 0.0
     """Dropout of the channels that attention reads, drawn for each node."""
+    labels: Literal["none", "read", "hide"] = "none"
+    """How dgt-plus uses the labels of training nodes as input. read: the last block reads those of
+    other nodes, never a node's own. hide: all blocks read labels, and each step hides those of the
+    nodes that it learns from."""
     precision: Literal["single", "double", "bfloat16"] = "single"
     """Floating-point precision. Double takes twice the time and memory; one process and several
     then train the same model to many more digits. bfloat16 stores activations in 2 bytes, about

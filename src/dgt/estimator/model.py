@@ -262,7 +262,8 @@ class NodeModel:
             data = with_features(data, self.facts_, self.config_.data.directed)
             self.facts_.require_graph(data, carries_over(self.config_))
             require_memory(self.config_, data.num_nodes)
-            inputs = prepare(data, self.config_, self.facts_.find_anchors(data))
+            anchors, known = self.facts_.find_anchors(data), self.facts_.known_columns(data)
+            inputs = prepare(data, self.config_, anchors, known=known)
             self.facts_.require_columns(data, inputs.encoding_widths)
             return data, steps_for(self.config_, inputs, self._device)
         if hasattr(self, "_steps"):

@@ -197,17 +197,8 @@ class DGT(nn.Module):
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Returns the parameters by the name of the setting that holds their weight decay."""
-        parts: dict[str, list[nn.Module | None]] = {
-            "feature_weight_decay": [self.features],
-            "encoding_weight_decay": [self.encoding],
-            "key_weight_decay": [block.attention.query for block in self.blocks],
-        }
-        groups = {
-            decay: [p for module in modules if module is not None for p in module.parameters()]
-            for decay, modules in parts.items()
-        }
-        own = {id(p) for group in groups.values() for p in group}
-        return {"weight_decay": [p for p in self.parameters() if id(p) not in own], **groups}
+        keys = [block.attention.query for block in self.blocks]
+        return groups_by_decay(self, self.features, self.encoding, keys)
 
     @torch.no_grad()
     def attention(
@@ -241,16 +232,45 @@ class DGT(nn.Module):
         if nodes is None:
             nodes = torch.arange(len(z), device=z.device)
         of_nodes = sequences[:, nodes]
-        weights = chosen.attention.weights(chosen.norm(z)[nodes], of_nodes)  # (Q, T, M, L)
-        result = []
-        for t, sequence in enumerate(of_nodes):
-            heads = []
-            for m in range(weights.size(2)):
-                query, position = weights[:, t, m].nonzero(as_tuple=True)
-                key = sequence[query, position].long()
-                heads.append(Attention(nodes[query], key, weights[query, t, m, position]))
-            result.append(heads)
-        return result
+        weights = chosen.attention.weights(chosen.norm(z)[nodes], of_nodes)
+        return attention_entries(weights, of_nodes, nodes)
+
+
+def attention_entries(weights: Tensor, sequences: Tensor, nodes: Tensor) -> list[list[Attention]]:
+    """Returns the attention of some nodes as entries, for each criterion and head.
+
+    Args:
+        weights: The weights of the positions of their sequences. Shape: ``(Q, T, M, L)``.
+        sequences: Their sequences. Shape: ``(T, Q, L)``.
+        nodes: The nodes. Shape: ``(Q,)``.
+    """
+    result = []
+    for t, sequence in enumerate(sequences):
+        heads = []
+        for m in range(weights.size(2)):
+            query, position = weights[:, t, m].nonzero(as_tuple=True)
+            key = sequence[query, position].long()
+            heads.append(Attention(nodes[query], key, weights[query, t, m, position]))
+        result.append(heads)
+    return result
+
+
+def groups_by_decay(
+    model: nn.Module, features: nn.Module, encoding: nn.Module | None, keys: Sequence[nn.Module]
+) -> dict[str, list[nn.Parameter]]:
+    """Returns the parameters of a model by the name of the setting that holds their weight decay,
+    given its parts with a weight decay of their own."""
+    parts: dict[str, Sequence[nn.Module | None]] = {
+        "feature_weight_decay": [features],
+        "encoding_weight_decay": [encoding],
+        "key_weight_decay": keys,
+    }
+    groups = {
+        decay: [p for module in modules if module is not None for p in module.parameters()]
+        for decay, modules in parts.items()
+    }
+    own = {id(p) for group in groups.values() for p in group}
+    return {"weight_decay": [p for p in model.parameters() if id(p) not in own], **groups}
 
 
 def _check(x: Any, sequences: Any, encoding: Any, nodes: Any) -> None:

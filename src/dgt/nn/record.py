@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -14,6 +14,15 @@ Build = Callable[[Config, int, int, Any], nn.Module]
 def no_memory(config: Config, nodes: int) -> float:
     """The memory of models whose memory does not grow quadratically with the number of nodes."""
     return 0.0
+
+
+class Sizes(NamedTuple):
+    """The numbers that a rule for defaults may depend on."""
+
+    nodes: int
+    training_nodes: int
+    features: int
+    classes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +46,10 @@ class Model:
     """Settings whose defaults differ from :class:`~dgt.config.Config`."""
     criteria: tuple[CriterionChoice, ...] = ()
     """Default criteria, for models that take sequences."""
+    directed_criteria: tuple[CriterionChoice, ...] = ()
+    """Default criteria on graphs with directed edges (default: :attr:`criteria`)."""
+    rule: Callable[[Sizes], dict[str, Any]] | None = None
+    """Returns settings that follow from the sizes of a graph, unless they are set."""
     single_criterion: bool = False
     """Whether it supports only one criterion."""
     several_encodings: bool = False

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.data.direction import require_direction
-from dgt.data.labels import is_labeled
+from dgt.data.labels import is_labeled, label_columns
 from dgt.data.splits import PARTS
 from dgt.data.targets import TaskKind
 from dgt.encodings.encoding import CarriesOver
@@ -68,6 +68,10 @@ class Facts:
     splits: Tensor | None = field(default=None, compare=False, repr=False)
     """For each node, 1 plus its part of the split in ``PARTS``, or 0, uint8. None in older files.
     Shape: ``(N,)``."""
+
+    known: Tensor | None = field(default=None, compare=False, repr=False)
+    """The labels of training nodes that the model reads, in the form of the task, and no label for
+    all others; None if it reads none."""
 
     @property
     def graph(self) -> GraphIdentity | None:
@@ -190,6 +194,31 @@ class Facts:
             for node, part in zip(graph.find(data).tolist(), own, strict=True):
                 names[node] = part
         return names
+
+    def known_columns(self, data: Data | None = None) -> Tensor | None:
+        """Returns the labels that the model reads, see :func:`~dgt.data.labels.label_columns`; None
+        if it reads none.
+
+        Args:
+            data: A graph that contains the training graph (default: the training graph).
+        """
+        if self.known is None:
+            return None
+        y = self.known
+        if data is not None:
+            graph = self.graph
+            if graph is None or not graph.is_part_of(data):
+                raise InputError(
+                    f"{data.name}: does not contain the graph that the model was trained on (all "
+                    "of its node ids, and between them the same edges), and the model reads the "
+                    "labels of its training nodes; train a model on this graph, or with --labels "
+                    "none"
+                )
+            y = y[:1].new_full((data.num_nodes, *y.shape[1:]), -1)
+            if y.is_floating_point():
+                y.fill_(torch.nan)
+            y[torch.from_numpy(graph.find(data))] = self.known
+        return label_columns(y, len(self.class_names), self.mean, self.scale)
 
     def labels(self, data: Data) -> Tensor:
         """Returns the labels of a graph, renumbered to the classes or labels of the model."""

@@ -1,6 +1,7 @@
 """The file of a trained model: its weights, and facts about the training graph."""
 
 import json
+import math
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from dgt import __version__
 from dgt.config import METRICS
 from dgt.config.documents import fields_of, parse_json, require, shown
+from dgt.data.labels import is_labeled
 from dgt.data.recipe import Recipe
 from dgt.data.splits import PARTS
 from dgt.errors import InputError
@@ -20,13 +22,14 @@ FORMAT = 1
 # The tensors of a model file that are not weights.
 NODE_KEYS = "graph.node_keys"
 SPLITS = "graph.splits"
+KNOWN = "graph.known_labels"
 
 
 def write_model(path: Path, weights: dict[str, Tensor], facts: Facts) -> None:
     """Writes a model to a safetensors file, with the facts as metadata."""
-    given = {NODE_KEYS: facts.node_keys, SPLITS: facts.splits}
-    stored = asdict(replace(facts, node_keys=None, splits=None))
-    del stored["node_keys"], stored["splits"]
+    given = {NODE_KEYS: facts.node_keys, SPLITS: facts.splits, KNOWN: facts.known}
+    stored = asdict(replace(facts, node_keys=None, splits=None, known=None))
+    del stored["node_keys"], stored["splits"], stored["known"]
     metadata = {"format": FORMAT, "dgt_version": __version__, **stored}
     tensors = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
     tensors |= {name: value for name, value in given.items() if value is not None}
@@ -47,7 +50,11 @@ def read_model(path: Path) -> tuple[dict[str, Tensor], Facts]:
     del facts["dgt_version"]
     if version != FORMAT:
         raise InputError(f"{path}: has format {version}, but this version of dgt reads {FORMAT}")
-    arrays = {"node_keys": tensors.pop(NODE_KEYS, None), "splits": tensors.pop(SPLITS, None)}
+    arrays = {
+        "node_keys": tensors.pop(NODE_KEYS, None),
+        "splits": tensors.pop(SPLITS, None),
+        "known": tensors.pop(KNOWN, None),
+    }
     found = Facts(**{**fields_of(Facts, facts, place), **arrays})
     _check(found, sum(value.numel() for value in tensors.values()), place)
     if found.recipe is not None:
@@ -96,5 +103,23 @@ def _check(facts: Facts, weights: int, place: str) -> None:
         nodes = value.numel() if facts.num_nodes is None else facts.num_nodes  # in older files
         if value.dtype != kind or value.shape != (nodes,):
             raise InputError(f"{place}: {name}: expected {kind}, one per node")
+    if facts.known is not None:
+        _check_known(facts, facts.known, place)
     if facts.splits is not None and bool((facts.splits > len(PARTS)).any()):
         raise InputError(f"{place}: {SPLITS}: expected numbers up to {len(PARTS)}")
+
+
+def _check_known(facts: Facts, known: Tensor, place: str) -> None:
+    """Raises an error unless known labels have the form of the task."""
+    classes = len(facts.class_names)
+    shape, dtype, most = {
+        "classification": ((facts.num_nodes,), torch.int64, classes - 1),
+        "multilabel": ((facts.num_nodes, classes), torch.int64, 1),
+        "regression": ((facts.num_nodes,), torch.float64, math.inf),
+    }[facts.task]
+    if known.dtype != dtype or known.shape != shape:
+        raise InputError(f"{place}: {KNOWN}: expected {dtype}, one label per node")
+    found = known[is_labeled(known)]
+    numbers = facts.task == "regression"
+    if not bool(found.isfinite().all() if numbers else ((found >= 0) & (found <= most)).all()):
+        raise InputError(f"{place}: {KNOWN}: expected labels of the model")

@@ -12,6 +12,7 @@ from dgt.config import SequenceConfig
 from dgt.data.direction import weighted_directed_adjacency
 from dgt.data.edge_tables import edge_weights
 from dgt.data.matrices import adjacency
+from dgt.sequences.closeness import of_cosines
 from dgt.sequences.criterion import LINKS, Criterion, Graph, Sort
 from dgt.sequences.similarity import GRID, on_grid, unit_rows
 from dgt.sequences.top import insert
@@ -193,7 +194,7 @@ def _criterion(
 
         return sort
 
-    return Criterion(begin=begin, reads=reads)
+    return Criterion(begin=begin, reads=reads, closeness=of_cosines)
 
 
 def _undirected(graph: Graph) -> scipy.sparse.csr_array:

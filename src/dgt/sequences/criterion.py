@@ -100,6 +100,11 @@ def no_settings(settings: SequenceConfig) -> tuple[object, ...]:
     return ()
 
 
+def no_closeness(scores: np.ndarray) -> np.ndarray:
+    """For criteria whose order says all: every node of a sequence is as close as the others."""
+    return np.zeros_like(scores)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Criterion:
     """How a criterion sorts, and what its sequences depend on."""
@@ -111,6 +116,9 @@ class Criterion:
     """Returns the settings that the sequences depend on, besides the length and the spacing."""
     reads: tuple[str, ...] = ("edge_index",)
     """Attributes of the data that the sequences depend on, if the data has them."""
+    closeness: Callable[[np.ndarray], np.ndarray] = no_closeness
+    """Turns the scores of nodes, float32 ``(N, L)``, into logarithms of the weights with which
+    attention that sees scores starts, see :class:`~dgt.nn.ScoredGraphAttention`."""
     tuned: bool = False
     """Whether ``dgt tune`` tries the criterion for models that take a single one."""
     cached: bool = True
@@ -118,7 +126,7 @@ class Criterion:
     :attr:`reads`, the length and the spacing. Only criteria of the package are cached."""
 
     def __post_init__(self) -> None:
-        if not callable(self.begin) or not callable(self.settings):
-            raise InputError("Criterion: begin and settings: expected functions")
+        if not all(map(callable, (self.begin, self.settings, self.closeness))):
+            raise InputError("Criterion: begin, settings and closeness: expected functions")
         if not isinstance(self.reads, tuple) or not all(isinstance(r, str) for r in self.reads):
             raise InputError(f"Criterion: reads: got {self.reads!r}, expected a tuple of names")

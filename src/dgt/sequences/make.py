@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from dgt.config import CRITERIA, CriterionChoice, SequenceConfig
 from dgt.data.direction import DIRECTED, require_direction
 from dgt.data.edge_tables import of_table
+from dgt.errors import InputError
 from dgt.sequences.criterion import Criterion, Graph, Sort
 from dgt.sequences.custom import check_sort
 from dgt.sequences.spacing import space_by_score
@@ -28,7 +29,7 @@ from dgt.system.progress import progress_bar
 
 log = logging.getLogger("dgt")
 
-FOLDER = "sequences"  # in the cache
+FOLDER, SCORED = "sequences", "scored-sequences"  # in the cache
 INT = 4  # bytes per entry
 # From this number of bytes on, sequences are memory-mapped.
 MAPPED_BYTES = 2**26
@@ -74,12 +75,48 @@ def make_sequences(
     return torch.from_numpy(sequences)
 
 
+def make_scored_sequences(
+    data: Data,
+    criteria: Sequence[CriterionChoice],
+    settings: SequenceConfig,
+    progress: bool = False,
+    cache: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Like :func:`make_sequences`, with the closeness of the nodes, see
+    :mod:`dgt.sequences.closeness`.
+
+    Returns:
+        The sequences, int32 ``(T, N, L)``, and the closeness, float32 ``(T, N, L)``, 0 in the
+        padding.
+    """
+    if settings.spacing != "rank":
+        raise InputError(
+            f"spacing: got {settings.spacing!r}, expected 'rank': attention that sees scores needs "
+            "each node once"
+        )
+    shape = (len(criteria), data.num_nodes, settings.length)
+    folder = cache_folder() if cache else None
+    machine.require(2 * INT * math.prod(shape), f"sorting {data.num_nodes:,} nodes with scores")
+    sequences, closeness = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.float32)
+    for t, one in enumerate(sequence_rows(data, criteria, settings, folder, scored=True)):
+        if folder and one.name:
+            parts = list(segments.through(one, folder, progress=progress))
+        else:
+            with progress_bar(one.title, data.num_nodes, progress) as advance:
+                parts = [one.make(0, data.num_nodes, advance)]
+        sequences[t] = np.concatenate([part[0] for part in parts])
+        closeness[t] = np.concatenate([part[1] for part in parts])
+    return torch.from_numpy(sequences), torch.from_numpy(closeness)
+
+
 def sequence_rows(
     data: Data,
     criteria: Sequence[CriterionChoice],
     settings: SequenceConfig,
     folder: Path | None = None,
     graph: Graph | None = None,
+    *,
+    scored: bool = False,
 ) -> list[CachedRows]:
     """Describes how to compute the sequences of each criterion.
 
@@ -89,6 +126,7 @@ def sequence_rows(
         settings: The other settings.
         folder: Folder of the cache.
         graph: The graph in the form that criteria sort (default: made from ``data``).
+        scored: Whether the rows also hold the closeness of the nodes.
 
     Returns:
         One entry per criterion. Its name is empty without a folder, or if the criterion cannot be
@@ -107,7 +145,8 @@ def sequence_rows(
             require_direction(graph.data, f"criterion {title}")
         # Registered code may change under the same name, which the cache could not notice.
         if folder is not None and record.cached and base in CRITERIA.built_in:
-            name = f"{FOLDER}/{_fingerprint(base, record, graph, settings)}"
+            kind = SCORED if scored else FOLDER
+            name = f"{kind}/{_fingerprint(base, record, graph, settings)}"
 
         @once
         def sort() -> Sort:
@@ -120,6 +159,10 @@ def sequence_rows(
 
         def make(start: int, stop: int, advance: Advance) -> list[np.ndarray]:
             sequences, scores = sort()(range(start, stop), advance)
+            if scored:
+                flat = np.zeros(sequences.shape, dtype=np.float32)
+                close = flat if scores is None else record.closeness(scores)
+                return [sequences, np.where(sequences >= 0, close, 0).astype(np.float32)]
             if settings.spacing == "score":
                 if scores is not None:
                     sequences = space_by_score(sequences, scores)

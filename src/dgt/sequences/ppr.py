@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 
 from dgt.config import SequenceConfig
+from dgt.sequences.closeness import of_shares
 from dgt.sequences.criterion import LINKS, Criterion, Graph, Sort
 from dgt.sequences.tie_order import OrderedGraph
 from dgt.sequences.top import insert
@@ -208,6 +209,7 @@ def _criterion(
         begin=begin,
         settings=lambda settings: (settings.ppr_alpha, _tolerance(settings)),
         reads=reads,
+        closeness=of_shares,
         tuned=tuned,
     )
 

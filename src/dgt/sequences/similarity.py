@@ -11,6 +11,7 @@ from numba import njit
 from torch import Tensor
 
 from dgt.config import SequenceConfig
+from dgt.sequences.closeness import of_cosines
 from dgt.sequences.criterion import Criterion, Graph, Sort
 from dgt.sequences.index import EXACT_NODES, RowIndex
 from dgt.sequences.similarity_on_device import most_similar
@@ -189,4 +190,4 @@ def _begin(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
     return lambda bases, advance: similarity_sequences(rows, settings.length, advance, bases)
 
 
-SIMILARITY = Criterion(begin=_begin, reads=("x",), tuned=True)
+SIMILARITY = Criterion(begin=_begin, reads=("x",), closeness=of_cosines, tuned=True)

@@ -65,6 +65,13 @@ def facts(data: Data, settings: TrainConfig, named: bool) -> dict[str, Any]:
     }
 
 
+def known(data: Data) -> Tensor:
+    """Returns the labels of training nodes, which a model may read, and no label for all others."""
+    none = torch.nan if data.y.is_floating_point() else -1
+    own = data.train_mask if data.y.dim() == 1 else data.train_mask[:, None]
+    return data.y.where(own, none)
+
+
 def rare(data: Data, task: TaskKind) -> list[int]:
     """Returns the classes of a graph with few labeled nodes. Other tasks have none."""
     if task != "classification":

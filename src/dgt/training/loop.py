@@ -159,14 +159,14 @@ def _epoch(
     """Runs all steps of an epoch; returns this process's share of the mean loss, and the metric."""
     model.train()
     total = 0.0
-    found, order = [], []
-    for batch in steps.batches(nodes):
+    found, order = [], list(steps.batches(nodes))
+    count = sum(map(len, order))
+    for batch in order:
         optimizer.zero_grad()
         loss, logits = step(model, steps, task, batch, y, forward)
         optimizer.step()
-        total += (loss * (len(batch) / len(nodes))).item()
+        total += (loss * (len(batch) / count)).item()
         found.append(steps.all_of(logits, batch))
-        order.append(batch)
     return total, _value(task, joined(found), y[joined(order)])
 
 

@@ -20,6 +20,7 @@ from dgt.data.splits import choose, part_numbers
 from dgt.data.targets import normalize_for
 from dgt.encodings import choose_anchors
 from dgt.models import require_memory
+from dgt.nn.record import Sizes
 from dgt.prepare import carries_over, prepare, reads_direction, with_edge_tables
 from dgt.runs.facts import Facts
 from dgt.runs.identity import GraphIdentity, node_ids
@@ -83,6 +84,11 @@ class Problem:
             given = config.encoding
             count = given.anchors, given.anchor_rule, given.katz_order
             anchors = choose_anchors(data.edge_index, data.num_nodes, *count)
+        classes = len(data.class_names)
+        if config.record.rule is not None:
+            training = int(data.train_mask.sum())
+            sizes = Sizes(data.num_nodes, training, data.x.size(1), max(classes, 1))
+            config = config.by_rule(config.record.rule(sizes))
         ids, graph = node_ids(data), GraphIdentity.of(data, directed)
         facts = Facts(
             in_channels=data.x.size(1),
@@ -95,6 +101,7 @@ class Problem:
             num_nodes=graph.num_nodes,
             node_keys=graph.keys,
             splits=part_numbers(data),
+            known=labels.known(data) if config.model.labels != "none" else None,
         )
         split = {"given": None, "random": index}.get(splits)
         if splits == "published":
@@ -147,7 +154,9 @@ class Problem:
         if self.facts.recipe is not None and distributed.rank() == 0:
             note_once(Recipe(tuple(self.facts.recipe)).summary(data.name))
         inputs = distributed.first_of_machine_first(
-            lambda: prepare(data, self.config, self.anchors, progress=progress)
+            lambda: prepare(
+                data, self.config, self.anchors, progress, known=self.facts.known_columns()
+            )
         )
         widths = list(inputs.encoding_widths)
         several = widths if len(widths) > 1 else None

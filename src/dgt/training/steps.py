@@ -16,6 +16,7 @@ from dgt.errors import InputError
 from dgt.ops.sparse import Parts
 from dgt.system.devices import move, pinned
 from dgt.training.batching import Batched, Chunked, Forward, Whole
+from dgt.training.hidden import Hidden
 from dgt.training.task import Task
 
 
@@ -37,7 +38,8 @@ def steps_for(config: Config, inputs: Mapping[str, Any], device: torch.device) -
     }
     if config.train.chunk_size is not None:
         return Chunked(inputs, config.train.chunk_size)
-    return Whole(inputs)
+    hidden = config.model.labels == "hide" and inputs.get("labels") is not None
+    return Hidden(inputs) if hidden else Whole(inputs)
 
 
 def compiled(model: nn.Module) -> Forward:

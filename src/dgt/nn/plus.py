@@ -1,0 +1,248 @@
+"""dgt-plus: the Deformable Graph Transformer with scores, known labels and degrees."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from dgt.config import ModelConfig
+from dgt.nn.block import Block
+from dgt.nn.model import Attention, attention_entries, groups_by_decay
+from dgt.nn.positional import KatzEncoding
+from dgt.nn.scored import LABEL_SCALE, ScoredGraphAttention
+from dgt.ops.deformable_attention.reference import Kernel
+from dgt.ops.dropout import Dropout
+from dgt.ops.linear import Linear
+from dgt.ops.norm import NORMS
+from dgt.ops.sparse import SparseLinear
+
+
+class Reading(NamedTuple):
+    """What one block reads."""
+
+    sequences: Tensor  # (T, N, L)
+    closeness: Tensor  # (T, N, L)
+    labels: Tensor | None  # (N, label_channels)
+
+
+class DGTPlus(nn.Module):
+    r"""dgt-plus, an extension of :class:`DGT`:
+
+    .. math::
+        \mathbf{z}^{(0)}_i = f_\theta(\mathbf{x}_i) + \mathrm{MLP}(\mathbf{e}_i), \qquad
+        \mathbf{z}^{(l)} = \mathrm{Block}(\mathbf{z}^{(l-1)}, \{S_\pi, c_\pi\}_{\pi \in \Pi})
+
+    Its blocks use :class:`ScoredGraphAttention`. Known labels are used in one of two ways:
+
+    * ``"read"``: the values of the last block carry the labels, and its sequences leave out the
+      base node. A node thus reads the labels of others, and never its own.
+    * ``"hide"``: the labels are part of the input of all blocks. The caller has to hide the labels
+      of the nodes whose logits it asks for.
+
+    Args:
+        in_channels: Number of features F.
+        hidden_channels: Hidden channels C of each node.
+        out_channels: Number of classes.
+        label_channels: Number of columns of the labels.
+        labels: ``"none"``, ``"read"`` or ``"hide"``.
+        criteria: Number of criteria T.
+        blocks: Number of blocks.
+        heads: Number of attention heads M per criterion.
+        keys: Number of keys K per head.
+        kernel: Interpolation kernel (default: ``Kernel()``).
+        norm: ``"layer"``, ``"batch"`` or ``"none"``.
+        mlp_ratio: Width of a block's MLP as a multiple of ``hidden_channels``.
+        dropout: Dropout probability of hidden channels.
+        node_dropout: Probability that attention reads a whole node as zero.
+        value_dropout: Dropout probability of the channels that attention reads.
+        feature_layers: Number of linear layers of :math:`f_\theta`.
+        input_dropout: Dropout probability of the features.
+        encoding_channels: Number of columns of the encoding :math:`\mathbf{e}`; 0 for none.
+        encoding_dropout: Dropout probability of the columns of the encoding.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        label_channels: int = 0,
+        labels: str = "none",
+        criteria: int = 4,
+        blocks: int = 1,
+        heads: int = ModelConfig.heads,
+        keys: int = ModelConfig.keys,
+        kernel: Kernel | None = None,
+        norm: str = "batch",
+        mlp_ratio: float = ModelConfig.mlp_ratio,
+        dropout: float = 0.5,
+        node_dropout: float = 0.0,
+        value_dropout: float = ModelConfig.value_dropout,
+        feature_layers: int = ModelConfig.feature_layers,
+        input_dropout: float = ModelConfig.input_dropout,
+        encoding_channels: int = 0,
+        encoding_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if labels not in ("none", "read", "hide"):
+            raise ValueError(f"labels: got {labels!r}, expected 'none', 'read' or 'hide'")
+        self.labels = labels
+        self.features = nn.Sequential(
+            SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
+        )
+        for _ in range(feature_layers - 1):
+            self.features.append(NORMS[norm](hidden_channels))
+            self.features.append(Dropout(dropout, relu=True))
+            self.features.append(Linear(hidden_channels, hidden_channels))
+        self.encoding = None
+        if encoding_channels:
+            self.encoding = KatzEncoding(
+                encoding_channels,
+                hidden_channels,
+                norm=norm,
+                dropout=encoding_dropout,
+                hidden_dropout=dropout,
+            )
+        self.known = None
+        if labels == "hide":
+            self.known = Linear(label_channels, hidden_channels, bias=False)
+            nn.init.normal_(self.known.weight, std=LABEL_SCALE)
+        self.blocks: Sequence[Block] = nn.ModuleList(  # type: ignore[assignment]
+            Block(
+                ScoredGraphAttention(
+                    hidden_channels,
+                    label_channels=label_channels if labels == "read" and l == blocks - 1 else 0,
+                    criteria=criteria,
+                    heads=heads,
+                    keys=keys,
+                    kernel=kernel,
+                    dropout=node_dropout,
+                    value_dropout=value_dropout,
+                ),
+                norm=norm,
+                mlp_ratio=mlp_ratio,
+                dropout=dropout,
+            )
+            for l in range(blocks)
+        )
+        self.head = nn.Sequential(
+            NORMS[norm](hidden_channels),
+            Dropout(dropout),
+            Linear(hidden_channels, out_channels),
+        )
+
+    def embed(self, x: Tensor, labels: Tensor | None, encoding: Tensor | None) -> Tensor:
+        """Computes the representations :math:`z^{(0)}` before the first block."""
+        z = self.features(x)
+        if self.encoding is not None:
+            z = self.encoding(z, encoding)
+        return z if self.known is None else self.known(labels, plus=z)
+
+    def forward(
+        self,
+        x: Tensor,
+        sequences: Tensor,
+        closeness: Tensor,
+        labels: Tensor | None = None,
+        encoding: Tensor | None = None,
+        *,
+        nodes: Tensor | None = None,
+    ) -> Tensor:
+        """
+        Args:
+            x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
+            sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, N, L)``.
+            closeness: The closeness of the nodes in the sequences. Shape: ``(T, N, L)``.
+            labels: Known labels, see :func:`~dgt.data.labels.label_columns`; 0 for all others.
+                Shape: ``(N, label_channels)``.
+            encoding: Columns of the encoding, dense or sparse (CSR). Shape: ``(N, N')``.
+            nodes: Nodes to return logits for, int64 (default: all).
+
+        Returns:
+            Logits of all nodes or of ``nodes``. Shape: ``(N, out_channels)``.
+        """
+        self._check(labels, encoding)
+        z = self.embed(x, labels, encoding)
+        for block, reading in self._readings(sequences, closeness, labels):
+            last = nodes if block is self.blocks[-1] else None
+            z = self._pass(block, z, reading, last)
+        return self.head(z)
+
+    def _check(self, labels: Tensor | None, encoding: Tensor | None) -> None:
+        for name, given, wanted in (
+            ("labels", labels, self.labels != "none"),
+            ("encoding", encoding, self.encoding is not None),
+        ):
+            if wanted and given is None:
+                raise ValueError(f"the model was built for {name}, got none")
+
+    def _readings(
+        self, sequences: Tensor, closeness: Tensor, labels: Tensor | None
+    ) -> Iterator[tuple[Block, Reading]]:
+        """Yields the blocks, and what each of them reads."""
+        for block in self.blocks:
+            if _attention(block).labels is None:
+                yield block, Reading(sequences, closeness, None)
+            else:  # without the base node, whose label must not be read
+                others = (sequences[..., 1:].contiguous(), closeness[..., 1:].contiguous())
+                yield block, Reading(*others, labels)
+
+    @staticmethod
+    def _pass(block: Block, z: Tensor, reading: Reading, nodes: Tensor | None) -> Tensor:
+        sequences, closeness, labels = reading
+        if nodes is not None:
+            sequences, closeness = sequences[:, nodes], closeness[:, nodes]
+        read = _attention(block)(block.norm(z), sequences, closeness, labels, nodes)
+        return block.mlp(read, z if nodes is None else z[nodes])
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """Returns the parameters by the name of the setting that holds their weight decay."""
+        attentions = [_attention(block) for block in self.blocks]
+        keys = [module for each in attentions for module in (each.query, each.probe)]
+        return groups_by_decay(self, self.features, self.encoding, keys)
+
+    @torch.no_grad()
+    def attention(
+        self,
+        x: Tensor,
+        sequences: Tensor,
+        closeness: Tensor,
+        labels: Tensor | None = None,
+        encoding: Tensor | None = None,
+        *,
+        nodes: Tensor | None = None,
+        block: int = -1,
+    ) -> list[list[Attention]]:
+        r"""Returns the attention weights :math:`\hat{w}` of one block for each criterion and head.
+
+        Call it in evaluation mode: in training mode, dropout affects the result.
+
+        Args:
+            x: See :meth:`forward`.
+            sequences: See :meth:`forward`.
+            closeness: See :meth:`forward`.
+            labels: See :meth:`forward`.
+            encoding: See :meth:`forward`.
+            nodes: Nodes to return the attention of, int64 (default: all).
+            block: Index of the block (default: the last one).
+        """
+        self._check(labels, encoding)
+        chosen = self.blocks[block]
+        z = self.embed(x, labels, encoding)
+        for module, reading in self._readings(sequences, closeness, labels):
+            if module is chosen:
+                break
+            z = self._pass(module, z, reading, None)
+        if nodes is None:
+            nodes = torch.arange(len(z), device=z.device)
+        of_nodes = reading.sequences[:, nodes]
+        weights = _attention(chosen).weights(
+            chosen.norm(z), of_nodes, reading.closeness[:, nodes], reading.labels, nodes
+        )
+        return attention_entries(weights, of_nodes, nodes)
+
+
+def _attention(block: Block) -> ScoredGraphAttention:
+    return cast(ScoredGraphAttention, block.attention)

@@ -1,0 +1,83 @@
+"""Builds dgt-plus from the settings; its record and the rule for its defaults."""
+
+from typing import Any
+
+from dgt.config import Config
+from dgt.data.labels import label_width
+from dgt.errors import InputError
+from dgt.nn.plus import DGTPlus
+from dgt.nn.record import Model, Sizes
+from dgt.ops.deformable_attention.reference import Kernel
+
+# Below this number of features, none can be spared, and the graph has to tell the rest.
+FEW_FEATURES = 64
+# From this number of training nodes on, a tenth of them is enough for a step.
+MANY_NODES = 1000
+
+
+def build(config: Config, in_channels: int, out_channels: int, encoding_channels: int) -> DGTPlus:
+    """Builds dgt-plus from the settings.
+
+    Args:
+        config: All settings.
+        in_channels: Number of features.
+        out_channels: Number of classes.
+        encoding_channels: Number of columns of the positional encoding; 0 for none.
+    """
+    model = config.model
+    if model.labels == "read" and config.sequences.length < 2:
+        raise InputError("length: got 1, expected at least 2 with labels read, or --labels none")
+    classes = 0 if config.train.task == "regression" else out_channels
+    return DGTPlus(
+        in_channels,
+        model.hidden_channels,
+        out_channels,
+        label_channels=label_width(classes),
+        labels=model.labels,
+        criteria=len(config.criteria),
+        blocks=model.blocks,
+        heads=model.heads,
+        keys=model.keys,
+        kernel=Kernel(model.interpolation, model.gamma, model.epsilon, model.normalize),
+        norm=model.norm,
+        mlp_ratio=model.mlp_ratio,
+        dropout=model.dropout,
+        input_dropout=model.input_dropout,
+        encoding_channels=encoding_channels,
+        encoding_dropout=model.encoding_dropout,
+        node_dropout=model.node_dropout,
+        value_dropout=model.value_dropout,
+        feature_layers=model.feature_layers,
+    )
+
+
+def rule(sizes: Sizes) -> dict[str, Any]:
+    """Returns the settings that follow from the sizes of a graph.
+
+    Many features, such as words, need strong dropout, and one block is enough. Few features leave
+    nothing to drop: what a node is like depends on its surroundings, which take several blocks and,
+    if there are enough training nodes to hide some, their labels.
+    """
+    if sizes.features >= FEW_FEATURES:
+        return {}
+    few = {"input_dropout": 0.0, "dropout": 0.2, "blocks": 3, "key_weight_decay": 1.0}
+    return {**few, "labels": "hide" if sizes.training_nodes >= MANY_NODES else "read"}
+
+
+DGT_PLUS_MODEL = Model(
+    build=build,
+    inputs=("x", "sequences", "closeness", "labels", "encoding"),
+    criteria=("alike", "neighbors", "ppr", "similarity"),
+    directed_criteria=("alike-out", "neighbors", "ppr", "similarity"),
+    defaults={
+        "encoding": "degree",
+        "norm": "batch",
+        "dropout": 0.5,
+        "encoding_dropout": 0.0,
+        "node_dropout": 0.0,
+        "labels": "read",
+        "key_weight_decay": 0.1,
+        "encoding_weight_decay": 5e-4,
+    },
+    rule=rule,
+)
