@@ -6,11 +6,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv
 
-from dgt.baselines.record import DEFAULTS, HEADS, LAYERS
+from dgt.baselines.normed import normed
+from dgt.baselines.record import GNN, GNN_SETTINGS, HEADS, LAYERS
 from dgt.config import ModelConfig
 from dgt.nn.record import Model, builder
 from dgt.ops import edges
 from dgt.ops.dropout import dropout as drop
+from dgt.ops.linear import Linear
 from dgt.ops.sparse import SparseLinear
 
 
@@ -54,7 +56,9 @@ class GAT(nn.Module):
         \alpha^m_{ij} = \mathrm{softmax}_j \, \mathrm{LeakyReLU}\big(\mathbf{a}_m^\top
         [\mathbf{W}_m \mathbf{h}_i \,\|\, \mathbf{W}_m \mathbf{h}_j]\big)
 
-    The last layer averages over the heads and has no ELU.
+    The last layer averages over the heads and has no ELU. With a norm or a skip
+    (:class:`~dgt.baselines.normed.Normed`), all layers are hidden layers, followed by ELU, and a
+    linear layer outputs the logits.
 
     Args:
         in_channels: Number of features.
@@ -64,6 +68,8 @@ class GAT(nn.Module):
         heads: Number of heads M.
         dropout: Dropout probability of hidden channels and of the attention weights.
         input_dropout: Dropout probability of the features.
+        norm: ``"layer"``, ``"batch"`` or ``"none"``: norm of each layer's output.
+        skip: Whether to add a linear function of each layer's input to its output.
     """
 
     Layer: type[nn.Module] = GATLayer
@@ -76,21 +82,32 @@ class GAT(nn.Module):
         *,
         layers: int = ModelConfig.layers,
         heads: int = ModelConfig.heads,
-        dropout: float = DEFAULTS["dropout"],
-        input_dropout: float = DEFAULTS["input_dropout"],
+        dropout: float = GNN["dropout"],
+        input_dropout: float = GNN["input_dropout"],
+        norm: str = GNN["norm"],
+        skip: bool = ModelConfig.skip,
     ) -> None:
         super().__init__()
-        self.layers: Sequence[nn.Module] = nn.ModuleList(  # type: ignore[assignment]
-            self.Layer(
-                hidden_channels if l else in_channels,
-                hidden_channels // heads if l < layers - 1 else out_channels,
+        self.dropout = dropout
+        head = norm != "none" or skip
+        each = []
+        for l in range(layers):
+            hidden = head or l < layers - 1
+            wide = hidden_channels if l else in_channels
+            of_input = dropout if l else input_dropout
+            layer = self.Layer(
+                wide,
+                hidden_channels // heads if hidden else out_channels,
                 heads,
-                concat=l < layers - 1,
+                concat=hidden,
                 dropout=dropout,
-                input_dropout=dropout if l else input_dropout,
+                input_dropout=of_input,
             )
-            for l in range(layers)
-        )
+            each.append(
+                normed(layer, wide, hidden_channels, norm=norm, skip=skip, dropout=of_input)
+            )
+        self.layers: Sequence[nn.Module] = nn.ModuleList(each)  # type: ignore[assignment]
+        self.out = Linear(hidden_channels, out_channels) if head else None
 
     def forward(self, x: Tensor, joined: Tensor, *, nodes: Tensor | None = None) -> Tensor:
         """
@@ -101,12 +118,13 @@ class GAT(nn.Module):
         """
         for l, layer in enumerate(self.layers):
             x = layer(F.elu(x) if l else x, joined)
-        return x if nodes is None else x[nodes]
+        x = x if nodes is None else x[nodes]
+        return x if self.out is None else self.out(drop(F.elu(x), self.dropout, self.training))
 
 
 MODEL = Model(
-    build=builder(GAT, "layers", "dropout", "heads"),
+    build=builder(GAT, *GNN_SETTINGS, "heads"),
     inputs=("x", "joined"),
     grid=LAYERS | HEADS,
-    defaults=DEFAULTS,
+    defaults=GNN,
 )

@@ -4,7 +4,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATv2Conv
 
 from dgt.baselines.gat import GAT
-from dgt.baselines.record import DEFAULTS, HEADS, LAYERS
+from dgt.baselines.record import GNN, GNN_SETTINGS, HEADS, LAYERS
 from dgt.nn.record import Model, builder
 from dgt.ops import edges
 from dgt.ops.dropout import dropout as drop
@@ -55,8 +55,8 @@ class GATv2(GAT):
 
 
 MODEL = Model(
-    build=builder(GATv2, "layers", "dropout", "heads"),
+    build=builder(GATv2, *GNN_SETTINGS, "heads"),
     inputs=("x", "joined"),
     grid=LAYERS | HEADS,
-    defaults=DEFAULTS,
+    defaults=GNN,
 )

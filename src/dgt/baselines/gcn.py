@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch_geometric.nn import GCNConv
 
-from dgt.baselines.record import DEFAULTS, LAYERS
+from dgt.baselines.record import GNN, GNN_SETTINGS, LAYERS
 from dgt.baselines.stack import Stack
 from dgt.nn.record import Model, builder
 from dgt.ops.sparse import SparseLinear, matmul
@@ -45,8 +45,8 @@ class GCN(Stack):
 
 
 MODEL = Model(
-    build=builder(GCN, "layers", "dropout"),
+    build=builder(GCN, *GNN_SETTINGS),
     inputs=("x", "normalized"),
     grid=LAYERS,
-    defaults=DEFAULTS,
+    defaults=GNN,
 )

@@ -3,7 +3,7 @@
 from torch import Tensor
 from torch_geometric.nn import SAGEConv
 
-from dgt.baselines.record import DEFAULTS, LAYERS
+from dgt.baselines.record import GNN, GNN_SETTINGS, LAYERS
 from dgt.baselines.stack import Stack
 from dgt.nn.record import Model, builder
 from dgt.ops.sparse import SparseLinear, matmul
@@ -46,8 +46,8 @@ class GraphSAGE(Stack):
 
 
 MODEL = Model(
-    build=builder(GraphSAGE, "layers", "dropout"),
+    build=builder(GraphSAGE, *GNN_SETTINGS),
     inputs=("x", "mean"),
     grid=LAYERS,
-    defaults=DEFAULTS,
+    defaults=GNN,
 )

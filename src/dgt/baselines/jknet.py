@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import JumpingKnowledge
 
 from dgt.baselines.gcn import GCNLayer
-from dgt.baselines.record import DEFAULTS, LAYERS
+from dgt.baselines.normed import normed
+from dgt.baselines.record import GNN, GNN_SETTINGS, LAYERS
 from dgt.config import ModelConfig
 from dgt.nn.record import Model, builder
 from dgt.ops.dropout import dropout as drop
@@ -22,7 +23,8 @@ class JKNet(nn.Module):
         \mathbf{H}^{(l)} = \mathrm{ReLU}(\mathbf{S} \mathbf{H}^{(l-1)} \mathbf{W}^{(l)}), \qquad
         \mathbf{Y} = [\mathbf{H}^{(1)} \,\|\, \dots \,\|\, \mathbf{H}^{(L)}] \mathbf{W}
 
-    The layers are those of :class:`~dgt.baselines.gcn.GCN`.
+    The layers are those of :class:`~dgt.baselines.gcn.GCN`. For the norm and the skip, see
+    :class:`~dgt.baselines.normed.Normed`.
 
     Args:
         in_channels: Number of features.
@@ -31,6 +33,8 @@ class JKNet(nn.Module):
         layers: Number of layers L.
         dropout: Dropout probability of hidden channels.
         input_dropout: Dropout probability of the features.
+        norm: ``"layer"``, ``"batch"`` or ``"none"``: norm of each layer's output.
+        skip: Whether to add a linear function of each layer's input to its output.
     """
 
     def __init__(
@@ -40,19 +44,21 @@ class JKNet(nn.Module):
         out_channels: int,
         *,
         layers: int = ModelConfig.layers,
-        dropout: float = DEFAULTS["dropout"],
-        input_dropout: float = DEFAULTS["input_dropout"],
+        dropout: float = GNN["dropout"],
+        input_dropout: float = GNN["input_dropout"],
+        norm: str = GNN["norm"],
+        skip: bool = ModelConfig.skip,
     ) -> None:
         super().__init__()
         self.dropout = dropout
-        self.layers: Sequence[GCNLayer] = nn.ModuleList(  # type: ignore[assignment]
-            GCNLayer(
-                hidden_channels if l else in_channels,
-                hidden_channels,
-                dropout=dropout if l else input_dropout,
+        each = []
+        for l in range(layers):
+            wide, of_input = (hidden_channels, dropout) if l else (in_channels, input_dropout)
+            layer = GCNLayer(wide, hidden_channels, dropout=of_input)
+            each.append(
+                normed(layer, wide, hidden_channels, norm=norm, skip=skip, dropout=of_input)
             )
-            for l in range(layers)
-        )
+        self.layers: Sequence[nn.Module] = nn.ModuleList(each)  # type: ignore[assignment]
         self.jump = JumpingKnowledge("cat")
         self.out = Linear(layers * hidden_channels, out_channels)
 
@@ -71,8 +77,8 @@ class JKNet(nn.Module):
 
 
 MODEL = Model(
-    build=builder(JKNet, "layers", "dropout"),
+    build=builder(JKNet, *GNN_SETTINGS),
     inputs=("x", "normalized"),
     grid=LAYERS,
-    defaults=DEFAULTS,
+    defaults=GNN,
 )

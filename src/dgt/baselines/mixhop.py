@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MixHopConv
 
-from dgt.baselines.record import DEFAULTS, LAYERS
+from dgt.baselines.normed import normed
+from dgt.baselines.record import GNN, GNN_SETTINGS, LAYERS
 from dgt.config import ModelConfig
 from dgt.nn.record import Model, builder
 from dgt.ops.dropout import dropout as drop
@@ -46,7 +47,8 @@ class MixHop(nn.Module):
         \mathbf{S}^j \mathbf{H}^{(l-1)} \mathbf{W}^{(l)}_j \Big), \qquad
         \mathbf{S} = \mathbf{D}^{-1/2} (\mathbf{A} + \mathbf{I}) \mathbf{D}^{-1/2}
 
-    followed by a linear layer that outputs the logits.
+    followed by a linear layer that outputs the logits. For the norm and the skip, see
+    :class:`~dgt.baselines.normed.Normed`.
 
     Args:
         in_channels: Number of features.
@@ -55,6 +57,8 @@ class MixHop(nn.Module):
         layers: Number of layers.
         dropout: Dropout probability of hidden channels.
         input_dropout: Dropout probability of the features.
+        norm: ``"layer"``, ``"batch"`` or ``"none"``: norm of each layer's output.
+        skip: Whether to add a linear function of each layer's input to its output.
     """
 
     def __init__(
@@ -64,20 +68,21 @@ class MixHop(nn.Module):
         out_channels: int,
         *,
         layers: int = ModelConfig.layers,
-        dropout: float = DEFAULTS["dropout"],
-        input_dropout: float = DEFAULTS["input_dropout"],
+        dropout: float = GNN["dropout"],
+        input_dropout: float = GNN["input_dropout"],
+        norm: str = GNN["norm"],
+        skip: bool = ModelConfig.skip,
     ) -> None:
         super().__init__()
         self.dropout = dropout
-        self.layers: Sequence[MixHopLayer] = nn.ModuleList(  # type: ignore[assignment]
-            MixHopLayer(
-                POWERS * hidden_channels if l else in_channels,
-                hidden_channels,
-                dropout=dropout if l else input_dropout,
-            )
-            for l in range(layers)
-        )
-        self.out = Linear(POWERS * hidden_channels, out_channels)
+        width = POWERS * hidden_channels
+        each = []
+        for l in range(layers):
+            wide, of_input = (width, dropout) if l else (in_channels, input_dropout)
+            layer = MixHopLayer(wide, hidden_channels, dropout=of_input)
+            each.append(normed(layer, wide, width, norm=norm, skip=skip, dropout=of_input))
+        self.layers: Sequence[nn.Module] = nn.ModuleList(each)  # type: ignore[assignment]
+        self.out = Linear(width, out_channels)
 
     def forward(self, x: Tensor, normalized: Tensor, *, nodes: Tensor | None = None) -> Tensor:
         """
@@ -93,8 +98,8 @@ class MixHop(nn.Module):
 
 
 MODEL = Model(
-    build=builder(MixHop, "layers", "dropout"),
+    build=builder(MixHop, *GNN_SETTINGS),
     inputs=("x", "normalized"),
     grid=LAYERS,
-    defaults=DEFAULTS,
+    defaults=GNN,
 )

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from dgt.baselines.record import DEFAULTS
+from dgt.baselines.record import GNN
 from dgt.baselines.stack import Stack
 from dgt.nn.record import Model, builder
 from dgt.ops.sparse import SparseLinear
@@ -29,4 +29,4 @@ class MLP(Stack):
         return self.through(x, nodes=nodes)
 
 
-MODEL = Model(build=builder(MLP, "layers", "dropout"), inputs=("x",), defaults=DEFAULTS)
+MODEL = Model(build=builder(MLP, "layers", "dropout", "norm"), inputs=("x",), defaults=GNN)

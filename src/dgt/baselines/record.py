@@ -9,6 +9,9 @@ from typing import Any
 from dgt.config import Config
 
 DEFAULTS: dict[str, Any] = {"encoding": "none", "dropout": 0.5, "input_dropout": 0.5}
+# Graph neural networks; norm and skip are those of dgt.baselines.normed.
+GNN: dict[str, Any] = DEFAULTS | {"norm": "none"}
+GNN_SETTINGS = ("layers", "dropout", "norm", "skip")
 # In full attention, one head takes about half the time of four and is as accurate.
 ONE_HEAD: dict[str, Any] = DEFAULTS | {"heads": 1}
 

@@ -98,7 +98,11 @@ class ModelConfig:
     normalize: bool = True
     """Divide the kernel's weights by their sum."""
     norm: Literal["layer", "batch", "none"] = "layer"
-    """Normalization before each attention and each MLP, and inside the MLP of the encoding."""
+    """Normalization before each attention and each MLP, and inside the MLP of the encoding. For
+    mlp, gcn, gat, graphsage, jknet, gatv2 and mixhop, of each layer's output; none by default."""
+    skip: bool = False
+    """Add a linear function of each layer's input to its output, for gcn, gat, graphsage, jknet,
+    gatv2 and mixhop."""
     mlp_ratio: float = 1.0
     """Width of a block's MLP, as a multiple of the hidden channels."""
     dropout: float = 0.7

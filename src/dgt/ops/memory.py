@@ -63,8 +63,9 @@ def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """:func:`torch.empty` on the CPU, from the pool and aligned to cache lines, so that a row of 16
     floats takes one line and not two."""
     size = math.prod(shape) * dtype.itemsize
-    buffer = POOL.lend(size) if size >= LEAST else _aligned(size)
-    return torch.from_numpy(buffer).view(dtype).view(shape)
+    if size < LEAST:
+        return torch.empty(shape, dtype=dtype, device="cpu")  # PyTorch aligns to cache lines too
+    return torch.from_numpy(POOL.lend(size)).view(dtype).view(shape)
 
 
 def convert(x: Tensor, dtype: torch.dtype) -> Tensor:

@@ -134,8 +134,8 @@ def _sort_nodes(  # type: ignore[no-untyped-def]
                 base_score = np.float32(score)
             else:
                 kept = insert(best, best_scores, kept, graph.nodes[node], np.float32(score))
-        sequences[b, :kept] = best[:kept]
-        sequence_scores[b, :kept] = best_scores[:kept]
+        for i in range(kept):  # numba takes seconds to compile an assignment of slices
+            sequences[b, i], sequence_scores[b, i] = best[i], best_scores[i]
         sequence_scores[b, 0] = base_score
         for i in range(count):
             scores[touched[i]] = 0

@@ -51,7 +51,8 @@ def save(
     """
     tensors = {
         **{f"model.{name}": value for name, value in model.state_dict().items()},
-        **{f"average.{name}": value for name, value in average.items()},
+        # Without averaging, these are the weights themselves, and a file cannot share memory.
+        **{f"average.{name}": value.clone() for name, value in average.items()},
         **{f"best.{name}": value for name, value in best.items()},
         "random": torch.get_rng_state(),
     }

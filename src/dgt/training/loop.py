@@ -111,8 +111,12 @@ def fit(
                 train_loss, train_value = _epoch(
                     model, forward, optimizer, steps, task, train, labels
                 )
-                _update_average(average, model, config.average, epoch)
-                val_loss, val_value = _validate(model, average, steps, task, val, labels)
+                if config.average:
+                    _update_average(average, model, config.average, epoch)
+                else:
+                    average = model.state_dict()  # not copied
+                used = average if config.average else None
+                val_loss, val_value = _validate(model, used, steps, task, val, labels)
                 train_loss, val_loss = _summed(steps, [train_loss, val_loss])
                 row: Row = {
                     "epoch": epoch,
@@ -172,13 +176,14 @@ def _epoch(
 
 def _validate(
     model: nn.Module,
-    weights: dict[str, Tensor],
+    weights: dict[str, Tensor] | None,
     steps: Whole,
     task: Task,
     nodes: Tensor,
     y: Tensor,
 ) -> tuple[float, float]:
-    """Returns this process's share of the mean loss, and the metric, with averaged weights."""
+    """Returns this process's share of the mean loss, and the metric, with averaged weights, if
+    there are any."""
     loss, logits = evaluate(model, weights, steps, task, nodes, y)
     return loss, _value(task, logits, y[nodes])
 

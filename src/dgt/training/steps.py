@@ -102,17 +102,17 @@ def require_logits(model: nn.Module, logits: Any, nodes: int, channels: int) -> 
 @torch.no_grad()
 def evaluate(
     model: nn.Module,
-    weights: dict[str, Tensor],
+    weights: dict[str, Tensor] | None,
     steps: Whole,
     task: Task,
     nodes: Tensor,
     y: Tensor,
 ) -> tuple[float, Tensor]:
-    """Evaluates a model with other weights than its own.
+    """Evaluates a model, possibly with other weights than its own.
 
     Args:
         model: The model.
-        weights: The weights to use, by name.
+        weights: The weights to use, by name (None: its own).
         steps: What the evaluation works on.
         task: Defines the loss.
         nodes: The nodes to evaluate, int64.
@@ -124,12 +124,13 @@ def evaluate(
     model.eval()
 
     def averaged(**inputs: Any) -> Tensor:
+        assert weights is not None
         return functional_call(model, weights, kwargs=inputs)
 
     total = 0.0
     found = []
     for piece in steps.pieces(nodes):
-        own = steps.logits(averaged, piece)
+        own = steps.logits(model if weights is None else averaged, piece)
         require_logits(model, own, len(steps.own(piece)), task.out_channels)
         loss = task.loss(own, y[steps.own(piece)]) / len(piece)
         total += (loss * (len(piece) / len(nodes))).item()

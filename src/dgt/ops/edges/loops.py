@@ -20,7 +20,8 @@ def transpose(crow: Any, col: Any, columns: int) -> tuple[Any, Any, Any]:
     start = np.zeros(columns + 1, np.int64)
     for j in col:
         start[j + 1] += 1
-    start = start.cumsum()
+    for j in range(columns):
+        start[j + 1] += start[j]
     row, edge, at = np.empty_like(col), np.empty_like(col), start.copy()
     for i in range(len(crow) - 1):
         for e in range(crow[i], crow[i + 1]):
