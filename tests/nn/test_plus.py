@@ -200,6 +200,7 @@ def test_a_run_keeps_the_settings_of_the_rule():
     model = NodeClassifier(**PLUS).fit(block_graph())
     assert model.config.model.input_dropout == 0.7
     assert model.config_.model.input_dropout == 0.0
+    assert model.config_.model.norm == "batch"
     assert model.config_.criteria == ("alike", "neighbors", "ppr", "similarity")
 
 

@@ -75,7 +75,7 @@ class DGTPlus(nn.Module):
         heads: int = ModelConfig.heads,
         keys: int = ModelConfig.keys,
         kernel: Kernel | None = None,
-        norm: str = "batch",
+        norm: str = ModelConfig.norm,
         mlp_ratio: float = ModelConfig.mlp_ratio,
         dropout: float = 0.5,
         node_dropout: float = 0.0,

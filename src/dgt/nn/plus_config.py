@@ -60,8 +60,17 @@ def rule(sizes: Sizes) -> dict[str, Any]:
     """
     if sizes.features >= FEW_FEATURES:
         return {}
-    few = {"input_dropout": 0.0, "dropout": 0.2, "blocks": 3, "key_weight_decay": 1.0}
-    return {**few, "labels": "hide" if sizes.training_nodes >= MANY_NODES else "read"}
+    many = sizes.training_nodes >= MANY_NODES
+    return {
+        "labels": "hide" if many else "read",
+        "length": 16,
+        "blocks": 3,
+        "norm": "batch",
+        "dropout": 0.2,
+        "input_dropout": 0.0,
+        "value_dropout": 0.0,
+        "key_weight_decay": 1.0,
+    }
 
 
 DGT_PLUS_MODEL = Model(
@@ -71,8 +80,9 @@ DGT_PLUS_MODEL = Model(
     directed_criteria=("alike-out", "neighbors", "ppr", "similarity"),
     defaults={
         "encoding": "degree",
-        "norm": "batch",
+        "length": 32,
         "dropout": 0.5,
+        "value_dropout": 0.5,
         "encoding_dropout": 0.0,
         "node_dropout": 0.0,
         "labels": "read",
