@@ -100,6 +100,11 @@ def no_settings(settings: SequenceConfig) -> tuple[object, ...]:
     return ()
 
 
+def no_method(graph: Graph, settings: SequenceConfig) -> tuple[object, ...]:
+    """For criteria that sort all graphs by the same method."""
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Criterion:
     """How a criterion sorts, and what its sequences depend on."""
@@ -109,16 +114,19 @@ class Criterion:
     intermediate results, or None without a cache."""
     settings: Callable[[SequenceConfig], tuple[object, ...]] = no_settings
     """Returns the settings that the sequences depend on, besides the length and the spacing."""
+    method: Callable[[Graph, SequenceConfig], tuple[object, ...]] = no_method
+    """Returns what the sequences of a graph depend on besides :attr:`settings`, such as the version
+    of an approximate method for large graphs."""
     reads: tuple[str, ...] = ("edge_index",)
     """Attributes of the data that the sequences depend on, if the data has them."""
     tuned: bool = False
     """Whether ``dgt tune`` tries the criterion for models that take a single one."""
     cached: bool = True
     """Whether the sequences may be cached. If so, they must depend only on :attr:`settings`,
-    :attr:`reads`, the length and the spacing. Only criteria of the package are cached."""
+    :attr:`method`, :attr:`reads`, the length and the spacing. Only criteria of the package are cached."""
 
     def __post_init__(self) -> None:
-        if not callable(self.begin) or not callable(self.settings):
-            raise InputError("Criterion: begin and settings: expected functions")
+        if not all(callable(each) for each in (self.begin, self.settings, self.method)):
+            raise InputError("Criterion: begin, settings and method: expected functions")
         if not isinstance(self.reads, tuple) or not all(isinstance(r, str) for r in self.reads):
             raise InputError(f"Criterion: reads: got {self.reads!r}, expected a tuple of names")
