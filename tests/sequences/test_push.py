@@ -78,7 +78,7 @@ def test_weights_are_followed() -> None:
     ends = np.sort(np.stack(A.nonzero()), axis=0)
     A.data = 1.0 + (7 * ends[0] + 3 * ends[1]) % 5
     graph = order_nodes(A)
-    exact, values = ppr_sequences(graph, 8, 0.15, 1e-9, lambda done: None)
+    exact, _ = ppr_sequences(graph, 8, 0.15, 1e-9, lambda done: None)
     hubs = hub_scores(graph, 3, 0.15)
     found, _ = ppr_sequences(graph, 8, 0.15, 1e-6, lambda done: None, hubs=hubs)
     assert (found == exact).mean() >= 0.98

@@ -123,7 +123,8 @@ class Criterion:
     """Whether ``dgt tune`` tries the criterion for models that take a single one."""
     cached: bool = True
     """Whether the sequences may be cached. If so, they must depend only on :attr:`settings`,
-    :attr:`method`, :attr:`reads`, the length and the spacing. Only criteria of the package are cached."""
+    :attr:`method`, :attr:`reads`, the length and the spacing. Only criteria of the package are
+    cached."""
 
     def __post_init__(self) -> None:
         if not all(callable(each) for each in (self.begin, self.settings, self.method)):

@@ -20,7 +20,7 @@ LARGE_CHUNK = 8192
 # Above this number of nodes, undirected graphs are sorted in single precision, with hubs.
 EXACT_NODES = 40_000
 HUBS = 64
-# A hub has at least so many neighbors per node of a sequence. What a hub passes on to one of them is
+# A hub has at least so many neighbors per node of a sequence. What it passes on to one of them is
 # then too little to bring it into the sequence. A node with few neighbors must be pushed.
 NEIGHBORS_PER_NODE = 16
 LEAST_TOLERANCE = 1e-7  # in single precision

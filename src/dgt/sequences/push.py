@@ -138,10 +138,10 @@ def _push(  # type: ignore[no-untyped-def]
     # reaches the limit, and its residual is nearly 0 when it leaves. Old entries that are
     # prefetched do no harm.
     last = len(queue) - 1
-    head, tail = 0, 1
+    head, tail = np.int64(0), np.int64(1)
     queue[0] = base
     touched[0] = base
-    count, times = 1, 0
+    count, times = np.int64(1), np.int64(0)
     state[base, 0] = alpha
     left = 1.0
     while head < tail:
