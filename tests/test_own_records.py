@@ -117,7 +117,7 @@ def test_misspelt_records():
         Encoding(columns=lambda *_: None, carries_over="alway")
     with pytest.raises(InputError, match="columns and rows: expected functions"):
         Encoding(columns=torch.ones(3))
-    with pytest.raises(InputError, match="begin, settings and closeness: expected functions"):
+    with pytest.raises(InputError, match="method and closeness: expected functions"):
         Criterion(begin=None)
     with pytest.raises(InputError, match="reads: got 'edge_index', expected a tuple"):
         Criterion(begin=lambda *_: None, reads="edge_index")

@@ -192,8 +192,8 @@ def test_an_index_from_its_file_is_the_same(tmp_path: Path) -> None:
     for rows in (kept, plain):
         assert rows.index is not None
         assert own.index is not None
-        found = rows.index.nearest(0, 2000, 20)
-        np.testing.assert_array_equal(found, own.index.nearest(0, 2000, 20))
+        found = rows.index.nearest(np.arange(2000), 20)
+        np.testing.assert_array_equal(found, own.index.nearest(np.arange(2000), 20))
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,6 +105,11 @@ def no_closeness(scores: np.ndarray) -> np.ndarray:
     return np.zeros_like(scores)
 
 
+def no_method(graph: Graph, settings: SequenceConfig) -> tuple[object, ...]:
+    """For criteria that sort all graphs by the same method."""
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Criterion:
     """How a criterion sorts, and what its sequences depend on."""
@@ -114,6 +119,9 @@ class Criterion:
     intermediate results, or None without a cache."""
     settings: Callable[[SequenceConfig], tuple[object, ...]] = no_settings
     """Returns the settings that the sequences depend on, besides the length and the spacing."""
+    method: Callable[[Graph, SequenceConfig], tuple[object, ...]] = no_method
+    """Returns what the sequences of a graph depend on besides :attr:`settings`, such as the version
+    of an approximate method for large graphs."""
     reads: tuple[str, ...] = ("edge_index",)
     """Attributes of the data that the sequences depend on, if the data has them."""
     closeness: Callable[[np.ndarray], np.ndarray] = no_closeness
@@ -123,10 +131,12 @@ class Criterion:
     """Whether ``dgt tune`` tries the criterion for models that take a single one."""
     cached: bool = True
     """Whether the sequences may be cached. If so, they must depend only on :attr:`settings`,
-    :attr:`reads`, the length and the spacing. Only criteria of the package are cached."""
+    :attr:`method`, :attr:`reads`, the length and the spacing. Only criteria of the package are
+    cached."""
 
     def __post_init__(self) -> None:
-        if not all(map(callable, (self.begin, self.settings, self.closeness))):
-            raise InputError("Criterion: begin, settings and closeness: expected functions")
+        functions = (self.begin, self.settings, self.method, self.closeness)
+        if not all(map(callable, functions)):
+            raise InputError("Criterion: begin, settings, method and closeness: expected functions")
         if not isinstance(self.reads, tuple) or not all(isinstance(r, str) for r in self.reads):
             raise InputError(f"Criterion: reads: got {self.reads!r}, expected a tuple of names")

@@ -1,80 +1,142 @@
-"""Approximate nearest neighbors among the rows of a large dense matrix, with faiss."""
+"""Approximate nearest neighbors among the rows of a large dense matrix."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-import faiss
 import numpy as np
+from numba import njit
 
 from dgt.errors import InputError
+from dgt.sequences.lists import TILE, make_lists, rounded_rows, train
+from dgt.sequences.products import four_products
+from dgt.sequences.top import insert
 from dgt.storage import segments
 from dgt.system import threads
 
 # Above this number of rows, an index is faster than the product of all pairs of rows.
 EXACT_NODES = 40_000
-# With these values, a search reads a thirtieth of 169,343 rows.
 LISTS_PER_ROOT = 2.5
-PROBES = 32
-TRAINING_ROWS_PER_LIST = 64
-QUERIES = 64
+# Rows that a search compares with. Independent of N, so that the time grows nearly linearly.
+COMPARED = 4000
+# Stands for this index in the names of cached files. Increase it when results change.
+VERSION = 2
 
 
 class RowIndex:
-    """Finds nearly all of the rows with the largest inner product or the smallest distance.
+    """Finds nearly all of the rows with the largest products.
 
-    The result does not depend on the number of threads: faiss uses one, and our threads share
-    groups of queries of a fixed size.
+    Rows are grouped into lists of similar rows, and a search compares a row with those in the lists
+    of the nearest centroids. Rows that search the same list are multiplied by it together, which is
+    several times faster than one by one. Rows are rounded such that these products are exact, so
+    the result does not depend on the number of threads or on which rows search together.
 
     Args:
-        rows: The rows, float32 ``(N, F)``.
+        unit: Rows of equal norm, ``(N, F)``.
+        norm: Their norm.
         cache: File for the trained centroids, which other processes then do not train again.
-        distance: Use the Euclidean distance instead of the inner product.
     """
 
-    def __init__(self, rows: np.ndarray, cache: Path | None = None, distance: bool = False) -> None:
-        lists = max(1, int(LISTS_PER_ROOT * len(rows) ** 0.5))
-        self.rows = np.ascontiguousarray(rows)
-        metric = faiss.METRIC_L2 if distance else faiss.METRIC_INNER_PRODUCT
-        quantizer = faiss.IndexFlat(rows.shape[1], metric)
-        centroids = None if cache is None else segments.read_arrays(cache)
-        if centroids is not None:
-            quantizer.add(centroids[0])  # train() then has nothing left to do
-        self.index = faiss.IndexIVFFlat(quantizer, rows.shape[1], lists, metric)
-        self.index.nprobe = PROBES
-        self.index.cp.seed = 0
-        self.index.cp.niter = 10
-        self.index.cp.max_points_per_centroid = TRAINING_ROWS_PER_LIST
-        with _one_faiss_thread():
-            self.index.train(self.rows)
-            self.index.add(self.rows)
-        if cache is not None and centroids is None:
+    def __init__(self, unit: np.ndarray, norm: float, cache: Path | None = None) -> None:
+        self.rows = rounded_rows(unit, norm)
+        kept = None if cache is None else segments.read_arrays(cache)
+        count = max(1, int(LISTS_PER_ROOT * len(unit) ** 0.5))
+        centroids = train(self.rows, count) if kept is None else kept[0]
+        if cache is not None and kept is None:
             with suppress(InputError):
-                segments.write_arrays(cache, [quantizer.reconstruct_n(0, lists)])
+                segments.write_arrays(cache, [centroids])
+        self.lists = make_lists(self.rows, centroids)
+        self.probes = min(count, max(1, round(COMPARED * count / len(unit))))
 
-    def nearest(self, start: int, stop: int, count: int) -> np.ndarray:
-        """Returns the nearest rows of each row from ``start`` to ``stop``.
+    def nearest(self, bases: np.ndarray, count: int, exact: bool = False) -> np.ndarray:
+        """Returns the rows with the largest products with some rows, without these themselves.
+
+        Args:
+            bases: Indices of the rows, int64 ``(B,)``.
+            count: How many to return.
+            exact: Search all lists.
 
         Returns:
-            int64 ``(stop - start, count)``, padded with -1.
+            int32 ``(B, count)``, padded with -1.
         """
-        found = np.empty((stop - start, count), dtype=np.int64)
-
-        def search(thread: int, threads: int) -> None:
-            with _one_faiss_thread():
-                for at in range(thread * QUERIES, stop - start, threads * QUERIES):
-                    end = min(at + QUERIES, stop - start)
-                    _, found[at:end] = self.index.search(self.rows[start + at : start + end], count)
-
-        threads.run(search, -(-(stop - start) // QUERIES))
+        found = np.full((len(bases), count), -1, dtype=np.int32)
+        probes = self.lists.num_centroids if exact else self.probes
+        tasks = -(-len(bases) // 64)
+        threads.run(_search, tasks, self.rows, self.lists, probes, bases, found)
         return found
 
 
-@contextmanager
-def _one_faiss_thread() -> Iterator[None]:
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)
+@njit(cache=True, nogil=True)
+def _search(thread, threads, rows, lists, probes, bases, found):  # type: ignore[no-untyped-def]
+    part = -(-len(bases) // threads)
+    bases, found = bases[thread * part :][:part], found[thread * part :][:part]
+    B, F = len(bases), rows.shape[1]
+    num_lists = len(lists.starts) - 1
+    longest = TILE
+    for at in range(num_lists):
+        longest = max(longest, lists.starts[at + 1] - lists.starts[at])
+    out = np.empty((4, longest), np.float32)
+
+    # The nearest centroids of each base row.
+    near = np.empty((B, probes), np.int32)
+    near_scores = np.empty((B, probes), np.float32)
+    filled = np.zeros(B, np.int64)
+    for group in range(0, B, 64):
+        stop = min(group + 64, B)
+        for tile in range(len(lists.tiles)):
+            width = min(TILE, lists.num_centroids - tile * TILE)
+            for q in range(group, stop, 4):
+                b, c, d = min(q + 1, B - 1), min(q + 2, B - 1), min(q + 3, B - 1)
+                own = bases[q], bases[b], bases[c], bases[d]
+                four_products(rows, *own, lists.tiles[tile], out)
+                for i in range(min(4, stop - q)):
+                    at = q + i
+                    kept, scores, size = near[at], near_scores[at], filled[at]
+                    least = scores[probes - 1] if size == probes else np.float32(-np.inf)
+                    for j in range(width):
+                        if out[i, j] > least:
+                            size = insert(kept, scores, size, tile * TILE + j, out[i, j])
+                            least = scores[probes - 1] if size == probes else np.float32(-np.inf)
+                    filled[at] = size
+
+    # Their lists, up to the number of probes, and the base rows that search each list.
+    most = probes if probes < lists.num_centroids else num_lists
+    chosen = np.empty((B, most), np.int32)
+    sizes = np.zeros(num_lists + 1, np.int64)
+    for q in range(B):
+        size = 0
+        for i in range(probes):
+            for piece in range(lists.pieces[near[q, i]], lists.pieces[near[q, i] + 1]):
+                if size < most:
+                    chosen[q, size] = piece
+                    sizes[piece + 1] += 1
+                    size += 1
+        filled[q] = size
+    ends = np.cumsum(sizes)
+    searching = np.empty(ends[-1], np.int32)
+    place = ends[:-1].copy()
+    for q in range(B):
+        for i in range(filled[q]):
+            piece = chosen[q, i]
+            searching[place[piece]] = q
+            place[piece] += 1
+
+    scores = np.empty(found.shape, np.float32)
+    filled[:] = 0
+    room = found.shape[1]
+    for piece in range(num_lists):
+        start, stop = lists.starts[piece], lists.starts[piece + 1]
+        columns = lists.blocks[start * F : stop * F].reshape(F, stop - start)
+        last = ends[piece + 1] - 1
+        for at in range(ends[piece], last + 1, 4):
+            a, b = searching[at], searching[min(at + 1, last)]
+            c, d = searching[min(at + 2, last)], searching[min(at + 3, last)]
+            four_products(rows, bases[a], bases[b], bases[c], bases[d], columns, out)
+            for i in range(min(4, last + 1 - at)):
+                q = searching[at + i]
+                kept, own, size, base = found[q], scores[q], filled[q], bases[q]
+                least = own[room - 1] if size == room else np.float32(-np.inf)
+                for j in range(stop - start):
+                    if out[i, j] >= least and lists.members[start + j] != base:
+                        size = insert(kept, own, size, lists.members[start + j], out[i, j])
+                        least = own[room - 1] if size == room else np.float32(-np.inf)
+                filled[q] = size

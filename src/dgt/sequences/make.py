@@ -196,6 +196,7 @@ def _free_space(folder: Path) -> int:
 def _fingerprint(name: str, record: Criterion, graph: Graph, settings: SequenceConfig) -> str:
     """Hashes everything that the sequences of a criterion depend on."""
     facts = (name, settings.spacing, graph.num_nodes, settings.length, *record.settings(settings))
+    facts += record.method(graph, settings)
     reads = (attribute for attribute in record.reads if graph.data.get(attribute) is not None)
     return fingerprint([graph.read(attribute) for attribute in reads], facts)
 

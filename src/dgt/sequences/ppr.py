@@ -9,19 +9,33 @@ from numba import njit
 from dgt.config import SequenceConfig
 from dgt.sequences.closeness import of_shares
 from dgt.sequences.criterion import LINKS, Criterion, Graph, Sort
+from dgt.sequences.hubs import Hubs, hub_scores
+from dgt.sequences.push import sort_nodes
 from dgt.sequences.tie_order import OrderedGraph
 from dgt.sequences.top import insert
 from dgt.system import threads
 
 CHUNK = 1024
+# Base nodes at a time in a large graph, where every thread needs buffers of N values.
+LARGE_CHUNK = 8192
+# Above this number of nodes, undirected graphs are sorted in single precision, with hubs.
+EXACT_NODES = 40_000
+HUBS = 64
+# A hub has at least so many neighbors per node of a sequence. What it passes on to one of them is
+# then too little to bring it into the sequence. A node with few neighbors must be pushed.
+NEIGHBORS_PER_NODE = 16
+LEAST_TOLERANCE = 1e-7  # in single precision
+# Stands for the method of large graphs in the names of cached files. Increase it when they change.
+VERSION = 1
 
 
-def default_tolerance(length: int) -> float:
+def default_tolerance(length: int, hubs: bool = False) -> float:
     """The tolerance with which nearly all of the first ``length`` nodes are found.
 
-    Shorter sequences hold nodes with larger scores, so the push can stop earlier.
+    Shorter sequences hold nodes with larger scores, so the push can stop earlier. So it can if the
+    scores of hubs are known.
     """
-    return 3.2e-4 / length
+    return (6.4e-4 if hubs else 3.2e-4) / length
 
 
 def ppr_sequences(
@@ -32,6 +46,7 @@ def ppr_sequences(
     advance: Callable[[int], None],
     bases: range | np.ndarray | None = None,
     back: OrderedGraph | None = None,
+    hubs: Hubs | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""The nodes with the highest personalized PageRank of each base node,
 
@@ -61,6 +76,8 @@ def ppr_sequences(
         advance: Called with the number of base nodes processed since the last call.
         bases: Ids of the base nodes (default: all N).
         back: For a directed graph, the same graph with all edges turned around.
+        hubs: For an undirected graph, the scores of hubs: the faster method of
+            :func:`dgt.sequences.push.sort_nodes` then uses them.
 
     Returns:
         The nodes, int32 ``(N, L)``, padded with -1, and their scores, float32 ``(N, L)``.
@@ -70,11 +87,15 @@ def ppr_sequences(
     starts = graph.positions if bases is None else graph.positions[bases]
     sequences = np.full((len(starts), length), -1, dtype=np.int32)
     scores = np.zeros((len(starts), length), dtype=np.float32)
-    for at in range(0, len(starts), CHUNK):
-        part = slice(at, at + CHUNK)
+    chunk = CHUNK if hubs is None else LARGE_CHUNK
+    for at in range(0, len(starts), chunk):
+        part = slice(at, at + chunk)
         own, out = starts[part], (sequences[part], scores[part])
-        arguments = (graph, back, undirected, own, alpha, tolerance, *out)
-        threads.run(_sort_nodes, len(own), *arguments)
+        if hubs is None:
+            arguments = (graph, back, undirected, own, alpha, tolerance, *out)
+            threads.run(_sort_nodes, len(own), *arguments)
+        else:
+            threads.run(sort_nodes, len(own), graph, hubs, own, alpha, tolerance, *out)
         advance(len(own))
     return sequences, scores
 
@@ -186,17 +207,39 @@ def _push(  # type: ignore[no-untyped-def]
     return count, max(left, 0.0)
 
 
-def _tolerance(settings: SequenceConfig) -> float:
+def _tolerance(settings: SequenceConfig, hubs: bool = False) -> float:
     given = settings.ppr_tolerance
-    return default_tolerance(settings.length) if given is None else given
+    return default_tolerance(settings.length, hubs) if given is None else given
 
 
-def _criterion(
-    graphs: Callable[[Graph], tuple[OrderedGraph, OrderedGraph | None]],
-    reads: tuple[str, ...],
-    tuned: bool = False,
+def _uses_hubs(graph: Graph, settings: SequenceConfig) -> bool:
+    return graph.num_nodes > EXACT_NODES and _tolerance(settings, hubs=True) >= LEAST_TOLERANCE
+
+
+def _undirected(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
+    form, alpha, hubs = graph.weighted, settings.ppr_alpha, None
+    if _uses_hubs(graph, settings):
+        hubs = hub_scores(form, HUBS, alpha, NEIGHBORS_PER_NODE * settings.length)
+    tolerance = _tolerance(settings, hubs is not None)
+    return lambda bases, advance: ppr_sequences(
+        form, settings.length, alpha, tolerance, advance, bases, hubs=hubs
+    )
+
+
+def _method(graph: Graph, settings: SequenceConfig) -> tuple[object, ...]:
+    if not _uses_hubs(graph, settings):
+        return ()
+    return ("hubs", VERSION, _tolerance(settings, hubs=True))
+
+
+def _facts(settings: SequenceConfig) -> tuple[object, ...]:
+    return settings.ppr_alpha, _tolerance(settings)
+
+
+def _along_links(
+    graphs: Callable[[Graph], tuple[OrderedGraph, OrderedGraph]],
 ) -> Criterion:
-    """A criterion by PageRank on a form of a graph and, if it is directed, its reverse."""
+    """A criterion by PageRank on a directed graph and its reverse."""
 
     def begin(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
         form, back = graphs(graph)
@@ -205,15 +248,16 @@ def _criterion(
             form, length, alpha, tolerance, advance, bases, back
         )
 
-    return Criterion(
-        begin=begin,
-        settings=lambda settings: (settings.ppr_alpha, _tolerance(settings)),
-        reads=reads,
-        closeness=of_shares,
-        tuned=tuned,
-    )
+    return Criterion(begin=begin, settings=_facts, reads=LINKS, closeness=of_shares)
 
 
-PPR = _criterion(lambda graph: (graph.weighted, None), ("edge_index", "edge_weights"), tuned=True)
-PPR_OUT = _criterion(lambda graph: (graph.weighted_out, graph.weighted_into), LINKS)
-PPR_IN = _criterion(lambda graph: (graph.weighted_into, graph.weighted_out), LINKS)
+PPR = Criterion(
+    begin=_undirected,
+    settings=_facts,
+    method=_method,
+    reads=("edge_index", "edge_weights"),
+    closeness=of_shares,
+    tuned=True,
+)
+PPR_OUT = _along_links(lambda graph: (graph.weighted_out, graph.weighted_into))
+PPR_IN = _along_links(lambda graph: (graph.weighted_into, graph.weighted_out))

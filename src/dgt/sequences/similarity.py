@@ -1,5 +1,6 @@
 """Sequences by feature similarity."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,18 @@ from torch import Tensor
 from dgt.config import SequenceConfig
 from dgt.sequences.closeness import of_cosines
 from dgt.sequences.criterion import Criterion, Graph, Sort
-from dgt.sequences.index import EXACT_NODES, RowIndex
+from dgt.sequences.index import EXACT_NODES, VERSION, RowIndex
 from dgt.sequences.similarity_on_device import most_similar
 from dgt.sequences.top import insert
 from dgt.system import threads
 
+log = logging.getLogger("dgt")
+
 CHUNK = 512
+# Base nodes at a time with an index: the more, the more of them search the same lists.
+LARGE_CHUNK = 8192
+# Nodes for which the recall of an index is measured.
+MEASURED = 200
 
 # Unit vectors are rounded to multiples of 1 / UNIT. Their products, in units of 1 / UNIT ** 2, are
 # integers below 2 ** 53 and thus exact in float64, in any order of summation. The result does not
@@ -39,14 +46,18 @@ class UnitRows:
     def __init__(self, x: np.ndarray | scipy.sparse.csr_array, cache: Path | None = None) -> None:
         self.num_nodes = x.shape[0]
         self.is_dense = isinstance(x, np.ndarray)
-        if self.is_dense:
+        self.index: RowIndex | None = None
+        if self.is_dense and self.num_nodes > EXACT_NODES:
+            # Half the memory of float64, with the same products.
+            self.dense = np.empty(x.shape, dtype=np.int32)
+            for at in range(0, self.num_nodes, LARGE_CHUNK):
+                self.dense[at : at + LARGE_CHUNK] = unit_rows(x[at : at + LARGE_CHUNK])
+            self.index = RowIndex(self.dense, UNIT, cache)
+        elif self.is_dense:
             self.dense = unit_rows(x)
-            self.index = None
             self.on_gpu: Tensor | None = None
-            if self.num_nodes <= EXACT_NODES and torch.cuda.is_available():
+            if torch.cuda.is_available():
                 self.on_gpu = torch.from_numpy(self.dense).to("cuda")
-            if self.num_nodes > EXACT_NODES:
-                self.index = RowIndex((self.dense / UNIT).astype(np.float32), cache)
         else:
             rows = unit_rows(x)
             columns = rows.tocsc()
@@ -66,7 +77,8 @@ def similarity_sequences(
     similarity are kept. A node with all-zero features is therefore alone in its sequence.
 
     The result is exact, except for dense features of more than ``EXACT_NODES`` nodes. There, an
-    index finds nearly all of the most similar nodes if the features form clusters.
+    index finds nearly all of the most similar nodes if the features form clusters; :func:`recall`
+    measures how many.
 
     Args:
         rows: The features.
@@ -80,26 +92,50 @@ def similarity_sequences(
     bases = range(rows.num_nodes) if bases is None else bases
     sequences = np.full((len(bases), length), -1, dtype=np.int32)
     scores = np.zeros((len(bases), length))
-    for at in range(0, len(bases), CHUNK):
-        part, out = sequences[at : at + CHUNK], scores[at : at + CHUNK]
+    chunk = CHUNK if rows.index is None else LARGE_CHUNK
+    for at in range(0, len(bases), chunk):
+        part, out = sequences[at : at + chunk], scores[at : at + chunk]
         start = bases[at]
-        if not rows.is_dense:
+        if rows.index is not None:
+            own = np.arange(start, start + len(part))
+            candidates = rows.index.nearest(own, _candidates(length))
+            threads.run(_sort_candidates, len(part), rows.dense, candidates, own, part, out)
+        elif not rows.is_dense:
             by = (rows.by_row, rows.by_column)
             threads.run(_sort_by_sparse_product, len(part), *by, start, part, out)
-        elif rows.index is None and rows.on_gpu is not None:
+        elif rows.on_gpu is not None:
             scale = GRID / UNIT / UNIT
             part[:], out[:] = most_similar(rows.on_gpu, start, len(part), length, scale)
-        elif rows.index is None:
+        else:
             unit = torch.from_numpy(rows.dense)
             products = unit[start : start + len(part)] @ unit.T
             threads.run(_sort_by_product, len(part), products.numpy(), start, part, out)
-        else:
-            # A few more than needed, as the index neither rounds nor breaks ties by id.
-            candidates = rows.index.nearest(start, start + len(part), length + 8)
-            threads.run(_sort_candidates, len(part), rows.dense, candidates, start, part, out)
         advance(len(part))
     scores[:, 0] = GRID
     return sequences, (scores / GRID).astype(np.float32)
+
+
+def _candidates(length: int) -> int:
+    """How many rows an index has to find. A few more than needed, as it rounds them."""
+    return length + length // 2 + 8
+
+
+def recall(rows: UnitRows, length: int) -> float:
+    """Returns the share of the most similar nodes that the index finds, for a sample of nodes."""
+    index = rows.index
+    assert index is not None
+    sample = np.random.Generator(np.random.PCG64(0)).permutation(rows.num_nodes)[:MEASURED]
+    kept = []
+    for exact in (True, False):
+        found = np.full((len(sample), length), -1, dtype=np.int32)
+        scores = np.zeros(found.shape)
+        candidates = index.nearest(sample, _candidates(length), exact)
+        threads.run(_sort_candidates, len(sample), rows.dense, candidates, sample, found, scores)
+        kept.append(scores[:, 1:])
+    # Equal similarities count, whichever node has them.
+    least = np.where(kept[0] > 0, kept[0], np.inf).min(axis=1, keepdims=True, initial=np.inf)
+    wanted = (kept[0] > 0).sum()
+    return float(((kept[1] >= least) & (kept[1] > 0)).sum() / wanted) if wanted else 1.0
 
 
 def unit_rows(x: Any) -> Any:
@@ -150,15 +186,18 @@ def _sort_by_product(thread, threads, products, start, sequences, scores):  # ty
 
 @njit(cache=True, nogil=True)
 def _sort_candidates(  # type: ignore[no-untyped-def]
-    thread, threads, unit, candidates, start, sequences, scores
+    thread, threads, unit, candidates, bases, sequences, scores
 ):
-    """Sorts a few candidates, padded with -1, for the base nodes, which start at ``start``."""
+    """Sorts a few candidates, padded with -1, for some base nodes."""
     for b in range(thread, len(sequences), threads):
-        base = start + b
+        base = bases[b]
         filled = insert(sequences[b], scores[b], 0, base, np.inf)
         for node in candidates[b]:
             if node >= 0 and node != base:
-                score = on_grid((unit[base] * unit[node]).sum())
+                product = np.int64(0)
+                for f in range(unit.shape[1]):
+                    product += np.int64(unit[base, f]) * np.int64(unit[node, f])
+                score = on_grid(np.float64(product))
                 if score > 0:
                     filled = insert(sequences[b], scores[b], filled, node, score)
 
@@ -187,7 +226,15 @@ def _sort_by_sparse_product(  # type: ignore[no-untyped-def]
 
 def _begin(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
     rows = UnitRows(graph.x, None if folder is None else folder / "centroids.npy")
+    if rows.index is not None and log.isEnabledFor(logging.INFO):
+        share = recall(rows, settings.length)
+        log.info("similarity: the index finds %.1f%% of the most similar nodes", 100 * share)
     return lambda bases, advance: similarity_sequences(rows, settings.length, advance, bases)
 
 
-SIMILARITY = Criterion(begin=_begin, reads=("x",), closeness=of_cosines, tuned=True)
+def _method(graph: Graph, settings: SequenceConfig) -> tuple[object, ...]:
+    large = graph.num_nodes > EXACT_NODES and isinstance(graph.x, np.ndarray)
+    return ("lists", VERSION) if large else ()
+
+
+SIMILARITY = Criterion(begin=_begin, method=_method, reads=("x",), closeness=of_cosines, tuned=True)

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from dgt.baselines.structures.matrices import symmetric
+from dgt.baselines.structures.nearest import DistanceIndex
 from dgt.data.matrices import adjacency
-from dgt.sequences.index import EXACT_NODES, RowIndex
+from dgt.sequences.index import EXACT_NODES
 
 # Rows of the distance matrix that are computed at a time.
 CHUNK = 1024
@@ -100,7 +101,7 @@ def _nearest(products: Callable[[slice], np.ndarray], sizes: np.ndarray, neighbo
 def _nearest_by_index(x: np.ndarray, neighbors: int) -> Tensor:
     """Does the same with an approximate index over the features."""
     N, x = len(x), x.astype(np.float64)
-    index = RowIndex(x.astype(np.float32), distance=True)
+    index = DistanceIndex(x.astype(np.float32))
     found = np.empty((N, neighbors), np.int64)
     for start in range(0, N, CHUNK):
         own = np.arange(start, min(start + CHUNK, N))
