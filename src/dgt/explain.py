@@ -96,8 +96,8 @@ def model_weights(
     attention: Any = getattr(model.eval(), "attention", None)
     if attention is None:
         raise InputError(
-            f"{name}: this model has no attention over nodes; use dgt, dgt-light, transformer, "
-            "graphormer, gt-full or gt-sparse to explain predictions"
+            f"{name}: this model has no attention over nodes; use dgt, dgt-light, dgt-plus, "
+            "transformer, graphormer, gt-full or gt-sparse to explain predictions"
         )
     device = next(model.parameters()).device
     given = {name: x.to(device) if isinstance(x, Tensor) else x for name, x in inputs.items()}

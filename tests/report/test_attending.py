@@ -125,3 +125,10 @@ def test_leaving_out_a_part_reads_nothing_from_it(dgt: Inspection):
                 del attention.project
         assert accuracy == pytest.approx(float((predicted == dgt.y[nodes]).double().mean()))
     assert torch.equal(dgt.logits_of(dgt.model), dgt.logits)  # nothing has changed
+
+
+def test_a_model_that_reads_labels_has_its_criteria_and_leaves_itself_out():
+    found = attending(inspected("dgt-plus", blocks=1), A, QUERIES)
+    assert found.criteria == ["alike", "neighbors", "ppr", "similarity"]
+    np.testing.assert_allclose(found.agreement.sum(axis=2), 1)
+    assert (found.agreement[:, :, 0] == 0).all()

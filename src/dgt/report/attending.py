@@ -12,7 +12,6 @@ from torch import Tensor
 
 from dgt.config import CRITERIA
 from dgt.inspection import Inspection
-from dgt.nn import DGT
 from dgt.nn.rows import Chunks, using
 
 QUERIES = 500
@@ -44,7 +43,7 @@ def sample(inside: Inspection, nodes: np.ndarray) -> Tensor:
     """Draws query nodes with a fixed seed. Shape: ``(Q,)``."""
     total = inside.data.num_nodes
     most = QUERIES_IF_LARGE if total > LARGE else QUERIES
-    if not isinstance(inside.model, DGT):
+    if not _has_sequences(inside):
         most = max(1, min(most, FULL_ENTRIES // (total * inside.config.model.heads)))
     if len(nodes) > most:
         nodes = np.random.default_rng(0).choice(nodes, most, replace=False)
@@ -86,8 +85,9 @@ def attending(inside: Inspection, A: csr_array, queries: Tensor) -> Attending:
         len(queries),
         criteria,
         mass / mass.sum(),
-        hops / hops.sum(axis=2, keepdims=True),
-        agreement / mass[:, :, None],
+        # A head that reads no node at all has zeros.
+        hops / np.where(mass > 0, hops.sum(axis=2), 1)[:, :, None],
+        agreement / np.where(mass > 0, mass, 1)[:, :, None],
     )
 
 
@@ -120,7 +120,11 @@ def _every(
             yield t, m, *entries
 
 
+def _has_sequences(inside: Inspection) -> bool:
+    return "sequences" in inside.config.record.inputs
+
+
 def _criteria(inside: Inspection) -> list[str]:
-    if isinstance(inside.model, DGT):
+    if _has_sequences(inside):
         return [CRITERIA.name(each) for each in inside.config.criteria]
     return ["neighbors" if inside.config.model.model == "gt-sparse" else "all nodes"]
