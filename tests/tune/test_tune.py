@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,9 +14,9 @@ import pytest
 import torch
 
 from dgt.cli import main
-from dgt.config import Config, read_toml
+from dgt.config import Config, read_preset, read_toml
 from dgt.errors import InputError
-from dgt.tune import search
+from dgt.tune import search, search_models
 from dgt.tune.space import SPACE, encode, full_space, paper_grid, points
 from tests.small import QUICK, block_graph, write_folder
 
@@ -48,8 +49,8 @@ def replace_training(monkeypatch, train_once: Callable[..., tuple[float, float]]
         with ThreadPoolExecutor(count) as pool:
             yield pool
 
-    monkeypatch.setattr("dgt.tune.trials.train_once", train_once)
-    monkeypatch.setattr("dgt.tune.trials.processes", threads)
+    monkeypatch.setattr("dgt.tune.schedule.train_once", train_once)
+    monkeypatch.setattr("dgt.tune.schedule.processes", threads)
 
 
 def records(out: Path) -> list[dict[str, Any]]:
@@ -122,11 +123,13 @@ def test_a_killed_search_continues(graph, tmp_path, monkeypatch):
     assert (tmp_path / "colors-dgt.toml").exists()
     with open(tmp_path / "study.log", "ab") as file:
         file.write(b'{"op_code": 4, "wor')  # a truncated line
-    assert search(graph, Config(), tmp_path, trials=4, **find)["trials"] == 4
+    assert search(graph, Config(), tmp_path, trials=12, **find)["trials"] == 12
     states = [r["state"] for r in records(tmp_path)]
-    assert states == ["complete", "complete", "interrupted", "complete", "complete"]
-    # the interrupted trial is repeated
-    assert records(tmp_path)[2]["settings"] == records(tmp_path)[3]["settings"]
+    assert states[:3] == ["complete", "complete", "interrupted"]
+    assert states.count("interrupted") == 1
+    # the interrupted trial is repeated, after the trials that were already queued
+    repeated = [r["settings"] for r in records(tmp_path)[3:]]
+    assert repeated.count(records(tmp_path)[2]["settings"]) == 1
 
 
 def test_the_records_can_be_restored_from_the_study(graph, tmp_path, trained):
@@ -242,20 +245,108 @@ def test_the_grid_has_every_point_once(graph, tmp_path, trained):
     assert len(trained) == 18
 
 
-def test_a_trial_below_the_median_is_pruned(graph, tmp_path, trained):
-    found = search(graph, Config(), tmp_path, trials=25, workers=1)
+def test_only_the_best_third_goes_on(graph, tmp_path, trained):
+    found = search(graph, Config(), tmp_path, trials=40, runs=5, workers=1)
     rows = records(tmp_path)
-    assert {r["state"] for r in rows} == {"complete", "pruned"}
-    assert [r["state"] for r in rows[:5]] == ["complete"] * 5
+    assert {len(r["values"]) for r in rows} <= {1, 3, 5}
     for i, row in enumerate(rows):
-        before = sorted(r["val_accuracy"] for r in rows[:i] if r["state"] == "complete")
-        if row["state"] == "pruned":
-            assert len(row["values"]) == 1
-            assert row["val_accuracy"] < before[(len(before)) // 2]
-        else:
-            assert len(row["values"]) == 3
-            assert i < 5 or row["val_accuracy"] >= before[(len(before) - 1) // 2]
-    assert found["trials"] == 25
+        assert (row["state"] == "complete") == (len(row["values"]) == 5)
+        for step in (1, 3):
+            if len(row["values"]) < step or i == 0:  # the settings at the start always go on
+                continue
+            others = [r["values"][0] for r in rows[:i] if len(r["values"]) >= step]
+            better = sum(value > row["values"][0] for value in others)
+            goes_on = len(others) < 5 or better < -(-(len(others) + 1) // 3)
+            assert (len(row["values"]) > step) == goes_on
+    states = Counter(r["state"] for r in rows)
+    assert found["states"] == {
+        "complete": states["complete"],
+        "pruned": states["pruned"],
+        "failed": 0,
+    }
+    assert states["pruned"] > states["complete"] > 5
+    assert len(found["importances"]) > 0
+
+
+def test_a_stopped_trial_is_never_the_best(graph, tmp_path, monkeypatch):
+    """Here the first split is misleading: only trials on all splits are chosen."""
+
+    def train_once(graph, config, settings):
+        first = config.train.split_index == 0
+        return (0.9 if first and settings["lr"] != 0.01 else 0.5), 0.1
+
+    replace_training(monkeypatch, train_once)
+    found = search(graph, Config(), tmp_path, trials=15, workers=1)
+    complete = [r for r in records(tmp_path) if r["state"] == "complete"]
+    mean = max(sum(r["values"]) / 3 for r in complete)
+    assert found["val_accuracy"] == pytest.approx(mean)
+    assert len(found["best"][0]["values"]) == 3
+    counts = [len(trial["values"]) for trial in found["best"]]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_the_defaults_the_preset_and_the_grid_come_first(tmp_path, trained):
+    search("cora", Config(), tmp_path, trials=12, runs=1, workers=1)
+    tried = [r["settings"] for r in records(tmp_path)]
+    preset = Config.from_dict(read_preset("cora", "dgt")).flat()
+    start = Config().flat()
+    assert all(start[name] == value for name, value in tried[0].items())
+    inside = [name for name, value in tried[1].items() if preset[name] == value]
+    assert len(inside) > 0.8 * len(tried[1])
+    grid = paper_grid("dgt")
+    for settings in tried[2:10]:
+        for name, value in settings.items():
+            allowed = grid[name].choices if name in grid else (start[name],)
+            assert value in allowed, name
+
+
+def test_a_search_ends_when_its_time_is_used_up(graph, tmp_path, monkeypatch):
+    def train_once(graph, config, settings):
+        time.sleep(0.05)
+        return accuracy(settings), 0.05
+
+    replace_training(monkeypatch, train_once)
+    for models in (("dgt",), ("dgt", "gcn", "dgt-light")):
+        folder = tmp_path / str(len(models))
+        configs = {folder / model: Config.of(model) for model in models}
+        for _ in range(2):  # the second time it continues
+            before = {out: len(records(out)) if out.exists() else 0 for out in configs}
+            found = search_models(graph, configs, runs=2, hours=2 / 3600, workers=2)
+            for out, each in zip(configs, found, strict=True):
+                rows = records(out)
+                assert len(rows) > before[out]
+                assert each["states"]["complete"] > 0
+                assert Path(each["preset"]).is_file()
+                assert (out / "report.md").read_text().startswith("# Search for ")
+    runs = [sum(len(r["values"]) for r in records(out)) for out in configs]
+    assert max(runs) <= 1.5 * min(runs)  # the models share the time
+
+
+def test_too_little_time(graph, tmp_path, monkeypatch):
+    replace_training(monkeypatch, lambda *_: (time.sleep(0.3), 0.1))
+    with pytest.raises(InputError, match="no trial is complete: run the same command again"):
+        search(graph, Config(), tmp_path, hours=0.0001 / 3600, workers=1)
+
+
+def test_several_models_from_the_command_line(graph, tmp_path, trained, capsys):
+    tokens = ["tune", graph, "--models", "dgt-light", "gcn", "--out", str(tmp_path / "out")]
+    tokens += ["--trials", "3", "--runs", "1", "--workers", "1", "--lr", "0.03"]
+    assert main(tokens) == 0
+    shown = capsys.readouterr()
+    assert "Best trial of each model" in shown.out
+    assert "gcn: val" in shown.err
+    for model in ("dgt-light", "gcn"):
+        folder = tmp_path / "out" / f"colors-{model}"
+        best = Config.from_dict(read_toml(folder / f"colors-{model}.toml"))
+        assert (best.model.model, best.train.lr) == (model, 0.03)
+        assert len(records(folder)) == 3
+    assert main([*tokens, "--json", "--quiet"]) == 0
+    assert [each["model"] for each in json.loads(capsys.readouterr().out)] == ["dgt-light", "gcn"]
+    for extra in (["--model", "gcn"], ["--start", str(folder / "colors-gcn.toml")]):
+        assert main([*tokens, *extra]) == 2
+        assert "--models: cannot be combined" in capsys.readouterr().err
+    assert main(["tune", graph, "--models", "gnc"]) == 2
+    assert main(["tune", graph, "--hours", "0"]) == 2
 
 
 def test_a_trial_that_fails_does_not_end_the_search(graph, tmp_path, monkeypatch, capsys):
@@ -311,7 +402,7 @@ def test_your_own_graph_from_the_command_line(graph, tmp_path, monkeypatch, caps
     assert "2 of 2 trials" in shown.err
     assert f"next: dgt train {graph} --config tune/colors-dgt/colors-dgt.toml" in shown.out
     assert sorted(path.name for path in Path("tune/colors-dgt").iterdir()) == [
-        "colors-dgt.toml", "history.png", "search.json", "study.log", "trials.jsonl",
+        "colors-dgt.toml", "history.png", "report.md", "search.json", "study.log", "trials.jsonl",
     ]  # fmt: skip
     assert main([*tokens, "--runs", "2", "--json"]) == 0
     shown = capsys.readouterr()
@@ -439,8 +530,8 @@ def test_a_search_that_cannot_succeed_ends_soon(tmp_path, monkeypatch):
                 future.set_exception(error)
             return future
 
-    monkeypatch.setattr("dgt.tune.trials.train_once", fails)
-    monkeypatch.setattr("dgt.tune.trials.processes", lambda count: nullcontext(Inline()))
+    monkeypatch.setattr("dgt.tune.schedule.train_once", fails)
+    monkeypatch.setattr("dgt.tune.schedule.processes", lambda count: nullcontext(Inline()))
     with pytest.raises(InputError, match="the first 3 trials failed: metric 'own': got nan"):
         search(str(graph), config, tmp_path / "out", trials=50, workers=1)
     assert len(calls) == 3

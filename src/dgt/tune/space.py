@@ -20,6 +20,7 @@ COMMON_GRID: dict[str, tuple[Any, ...]] = {
     "lr": (0.05, 0.01, 0.005),
     "weight_decay": (1e-3, 5e-4, 5e-5),
 }
+# What is searched for every model that takes sequences.
 # A setting comes after those that its condition in ONLY_IF depends on. The space must contain the
 # default of each setting.
 SPACE: dict[str, BaseDistribution | Choices[Any]] = {
@@ -46,6 +47,10 @@ SPACE: dict[str, BaseDistribution | Choices[Any]] = {
     "katz_beta": CategoricalDistribution((0.1, 0.5, 1.0)),
     "katz_scaling": CategoricalDistribution(("sum", "l2", "none")),
 }
+
+
+# What is searched for one model in addition, or in another range.
+OWN_SPACE: dict[str, dict[str, BaseDistribution | Choices[Any]]] = {}
 
 
 def _with_encoding(settings: dict[str, Any]) -> bool:
@@ -90,7 +95,8 @@ def search_space(
 
 def full_space(model: str) -> dict[str, BaseDistribution]:
     """Returns the search space of a model that takes sequences."""
-    space = {name: _tuned(v) if isinstance(v, Choices) else v for name, v in SPACE.items()}
+    every = SPACE | OWN_SPACE.get(model, {})
+    space = {name: _tuned(v) if isinstance(v, Choices) else v for name, v in every.items()}
     # Several criteria are joined by spaces, since Optuna does not support lists.
     return {"criteria": _tuned(CRITERIA), **space} if MODELS[model].single_criterion else space
 
@@ -125,6 +131,18 @@ def encode(config: Config, space: dict[str, BaseDistribution]) -> dict[str, Any]
     settings = config.flat()
     settings["criteria"] = " ".join(CRITERIA.name(each) for each in config.criteria)
     return {name: settings[name] for name in space}
+
+
+def inside(params: dict[str, Any], space: dict[str, BaseDistribution]) -> dict[str, Any]:
+    """Returns the parameters whose values are in the search space. Optuna chooses the others."""
+    return {name: value for name, value in params.items() if _contains(space[name], value)}
+
+
+def _contains(values: BaseDistribution, value: Any) -> bool:
+    try:
+        return values._contains(values.to_internal_repr(value))
+    except (ValueError, TypeError):
+        return False
 
 
 def points(space: dict[str, BaseDistribution]) -> list[dict[str, Any]]:
