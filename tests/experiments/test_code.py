@@ -50,13 +50,8 @@ def executed(config: Config) -> set[str]:
 
 
 def covered(config: Config) -> set[str]:
-    inputs = config.record.inputs
-    places = [MODELS.place(config.model.model)]
-    if "sequences" in inputs:
-        places += [CRITERIA.place(each) for each in config.criteria]
-    if "encoding" in inputs:
-        places += [ENCODINGS.place(each) for each in config.encoding.encodings]
-    return code.modules([place for place in places if place is not None], inputs)
+    places = [place for place in code.places(config) if place is not None]
+    return code.modules(places, config.record.inputs)
 
 
 CONFIGS = {model: Config.of(model) for model in MODELS} | {
@@ -67,6 +62,13 @@ CONFIGS |= {
     for name in ENCODINGS
     if not name.endswith(("-in", "-out"))
 }
+PLUS = Config.of("dgt-plus")
+CONFIGS |= {
+    "dgt-plus directed": PLUS.replace(directed=True),
+    "dgt-plus hide": PLUS.replace(labels="hide"),
+    "dgt-plus none": PLUS.replace(labels="none"),
+}
+NAMES = {*PAPER_MODELS, "dgt-plus"}
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -94,7 +96,7 @@ def forget() -> None:
 
 def digests() -> dict[str, str | None]:
     forget()
-    return {name: code.digest(Config.of(name)) for name in PAPER_MODELS}
+    return {name: code.digest(Config.of(name)) for name in NAMES}
 
 
 DGT = {"dgt", "dgt-light"}
@@ -104,22 +106,29 @@ GT = {"gt-full", "gt-sparse"}
 @pytest.mark.parametrize(
     ("file", "changed"),
     [
-        ("training/loop.py", set(PAPER_MODELS)),
-        ("data/splits.py", set(PAPER_MODELS)),
-        ("data/large_benchmarks.py", set(PAPER_MODELS)),
-        ("evaluate/classification.py", set(PAPER_MODELS)),
+        ("training/loop.py", NAMES),
+        ("data/splits.py", NAMES),
+        ("data/large_benchmarks.py", NAMES),
+        ("evaluate/classification.py", NAMES),
         ("baselines/mixhop.py", {"mixhop"}),
         ("baselines/gat.py", {"gat", "gatv2"}),
         ("baselines/structures/latent.py", {"geom-gcn"}),
         ("baselines/structures/distances.py", {"geom-gcn", "graphormer"}),
         ("baselines/deformable_gcn.py", {"deformable-gcn"}),
         ("encodings/katz.py", DGT),
+        ("encodings/degree.py", {"dgt-plus"}),
         ("encodings/laplacian.py", GT),
         ("nn/from_config.py", DGT),
-        ("ops/deformable_attention/cpu.py", DGT | GT),  # GT's attention has the type of DGT's
+        ("nn/plus.py", {"dgt-plus"}),
+        ("nn/plus_config.py", {"dgt-plus"}),
+        ("data/labels.py", NAMES),
+        # GT's attention has the type of DGT's.
+        ("ops/deformable_attention/cpu.py", DGT | GT | {"dgt-plus"}),
+        ("ops/scored_attention/cpu.py", {"dgt-plus"}),
         ("ops/deformable_attention/triton.py", set()),
-        ("sequences/ppr.py", {"dgt"}),
-        ("sequences/make.py", DGT),
+        ("sequences/ppr.py", {"dgt", "dgt-plus"}),
+        ("sequences/alike.py", {"dgt-plus"}),
+        ("sequences/make.py", DGT | {"dgt-plus"}),
         ("config/settings.py", set()),
         ("cli/train.py", set()),
         ("report/page.py", set()),
@@ -130,7 +139,7 @@ GT = {"gt-full", "gt-sparse"}
 )
 def test_which_files_decide_which_models(file: str, changed: set[str]):
     module = "dgt." + file.removesuffix(".py").replace("/", ".")
-    assert {name for name in PAPER_MODELS if module in covered(Config.of(name))} == changed
+    assert {name for name in NAMES if module in covered(Config.of(name))} == changed
 
 
 def test_a_change_is_seen_by_the_models_that_use_the_file(package: Path):
@@ -162,9 +171,11 @@ def test_criteria_and_encodings_are_those_of_the_run():
         Config().replace(encoding="laplacian"),
         Config().replace(encoding=("katz", "degree")),
         Config().replace(model="dgt-light"),
+        PLUS,
+        PLUS.replace(criteria=("ppr", "similarity")),
     ]
     found = [code.digest(config) for config in others]
-    assert len({base, *found}) == 5
+    assert len({base, *found}) == 7
 
 
 def own(data: Any, length: int) -> Any:

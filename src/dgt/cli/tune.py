@@ -56,8 +56,9 @@ def tune(
         hours: Stop after this time, such as 2 or 0.5.
         runs: Largest number of runs per trial, the first ones of dgt train --runs.
         grid: Search the paper's grid (for dgt: lr, weight decay, blocks and gamma, 162 points)
-            exhaustively instead of sampling with Optuna's TPE. For the baselines, TPE samples from
-            this grid, too.
+            exhaustively instead of sampling with Optuna's TPE. For most baselines, TPE samples from
+            this grid, too; graph neural networks such as gcn have a larger space, with norm and
+            skip.
         workers: Number of processes, with one thread each. Default: one per core.
         config: TOML file with settings that are not searched. Flags take precedence.
         start: TOML files with settings to try right after the defaults, such as the result of an

@@ -20,7 +20,8 @@ ROOT = Path(dgt.__file__).parent
 SHARED = ("dgt.data.benchmarks", "dgt.estimator.model", "dgt.evaluate.classification")
 """Modules that every run starts from."""
 INPUTS = "dgt.prepare"
-"""The module with the dict ``INPUTS``, of which a run uses the entries of its model."""
+"""The module with the dict ``INPUTS``, of which a run uses the entries of its model, and with the
+function ``prepare``, which computes the other inputs itself."""
 EVERY_RUN = {"data", "estimator", "evaluate", "models", "prepare", "training"}
 """Parts of the package that are followed from ``SHARED``."""
 SOME_RUNS = {"baselines", "encodings", "nn", "ops", "sequences"}
@@ -32,14 +33,23 @@ ASIDE = ("dgt.data.files", "dgt.data.recipe")
 def digest(config: Config) -> str | None:
     """Returns the digest of the code that decides a run with these settings, or None if a part of
     it was registered outside of the package."""
-    inputs = config.record.inputs
-    places = [MODELS.place(config.model.model)]
-    if "sequences" in inputs:
-        places += [CRITERIA.place(choice) for choice in config.criteria]
-    if "encoding" in inputs:
-        places += [ENCODINGS.place(choice) for choice in config.encoding.encodings]
-    known = frozenset(place for place in places if place is not None)
-    return None if None in places else _digest(known, tuple(inputs))
+    used = places(config)
+    known = frozenset(place for place in used if place is not None)
+    return None if None in used else _digest(known, config.record.inputs)
+
+
+def places(config: Config) -> list[str | None]:
+    """Returns the places of the records of a run's model, criteria and encodings, such as
+    ``dgt.baselines.gcn:MODEL``, or None in place of one from outside of the package."""
+    record = config.record
+    found = [MODELS.place(config.model.model)]
+    if "sequences" in record.inputs:
+        found += [CRITERIA.place(choice) for choice in config.criteria]
+        if config.sequences.criteria is None:  # the graph decides which
+            found += [CRITERIA.place(choice) for choice in record.directed_criteria]
+    if "encoding" in record.inputs:
+        found += [ENCODINGS.place(choice) for choice in config.encoding.encodings]
+    return found
 
 
 @cache
@@ -54,8 +64,7 @@ def modules(places: Iterable[str], inputs: Iterable[str]) -> set[str]:
     """Returns the modules that decide a run.
 
     Args:
-        places: Places of the records of the run's model, criteria and encodings, such as
-            ``dgt.baselines.gcn:MODEL``.
+        places: The :func:`places` of the run's records.
         inputs: Names of the model's inputs.
     """
     own = {_home(*place.split(":")) for place in places}
@@ -79,8 +88,8 @@ def _closure(roots: Iterable[str], parts: set[str]) -> set[str]:
 
 
 def _input_modules(name: str) -> set[str]:
-    """Returns the modules that compute an input: those whose names its entry in ``INPUTS`` uses,
-    directly or in the functions of ``dgt.prepare`` that it calls."""
+    """Returns the modules that compute an input: those whose names its entry in ``INPUTS``, or else
+    ``prepare``, uses directly or in the functions of ``dgt.prepare`` that it calls."""
     tree, imports = _tree(INPUTS), _imports(INPUTS)
     own = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     found: set[str] = set()
@@ -107,9 +116,10 @@ def _entry(tree: ast.Module, name: str) -> ast.AST:
     for node in tree.body:
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "INPUTS":
             assert isinstance(node.value, ast.Dict)
-            keys = [ast.literal_eval(key) for key in node.value.keys if key is not None]
-            return node.value.values[keys.index(name)]
-    raise LookupError(f"{INPUTS}: no dict INPUTS")
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                if key is not None and ast.literal_eval(key) == name:
+                    return value
+    return next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "prepare")
 
 
 @cache

@@ -14,8 +14,9 @@ from dgt.system.progress import duration, live_bar
 @contextmanager
 def display(
     done: int, total: int, until: float | None, enabled: bool
-) -> Iterator[Callable[[int, str, str], None]]:
-    """Yields a function that shows the number of finished trials, the last one and the best one.
+) -> Iterator[Callable[[int, str, str, str], None]]:
+    """Yields a function that shows the number of finished trials, the name of a search, and its last
+    and its best trial.
 
     Args:
         done: Number of trials that are finished already.
@@ -25,19 +26,21 @@ def display(
     """
     if until is None:
         with live_bar("trials", total, shown=enabled, done=done) as show:
-            yield lambda done, last, best: show(
-                done, best, f"{done} of {total} trials: {last}; {best}"
+            yield lambda done, name, last, best: show(
+                done, f"{name}{best}", f"{done} of {total} trials: {name}{last}; {best}"
             )
         return
     started = time.monotonic()
     minutes = max(1, round((until - started) / 60))
     with live_bar("minutes", minutes, shown=enabled) as show:
 
-        def show_trial(done: int, last: str, best: str) -> None:
+        def show_trial(done: int, name: str, last: str, best: str) -> None:
             now = time.monotonic()
             left = f"{duration(max(0.0, until - now))} left"
             passed = min(minutes, int((now - started) / 60))
-            show(passed, f"{done} trials, {best}", f"{done} trials, {left}: {last}; {best}")
+            count = "1 trial" if done == 1 else f"{done} trials"
+            line = f"{count}, {left}: {name}{last}; {best}"
+            show(passed, f"{count}, {name}{best}", line)
 
         yield show_trial
 

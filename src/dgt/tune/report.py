@@ -50,14 +50,15 @@ def comparison(found: list[dict[str, Any]]) -> Sheet:
     rows: list[tuple[str, ...]] = []
     for each in found:
         if "error" in each:
-            rows.append((each["model"], "–", "–", "–", "–", each["error"]))
+            rows.append((each["model"], *["–"] * 4))
             continue
         text, name = METRICS[each["metric"]].text, f"val_{each['metric']}"
         start = each[f"{name}_at_start"]
-        numbers = (text(each[name]), "–" if start is None else text(start), str(each["runs"]))
-        rows.append((each["model"], *numbers, str(each["trials"]), each["preset"]))
-    columns = ("model", "val", "at the start", "runs", "trials", "best settings")
-    return Sheet("Best trial of each model", columns, rows, (), found, labels=len(columns))
+        values = (text(each[name]), "–" if start is None else text(start))
+        rows.append((each["model"], *values, str(each["runs"]), str(each["trials"])))
+    notes = tuple(f"{each['model']}: {each['error']}." for each in found if "error" in each)
+    columns = ("model", "val", "val at the start", "runs", "trials")
+    return Sheet("Best trial of each model", columns, rows, notes, found, labels=1)
 
 
 def write_report(found: dict[str, Any], out: Path) -> None:

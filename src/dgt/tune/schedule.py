@@ -75,14 +75,17 @@ def search_models(
         searches = []
         for out, config in configs.items():
             data = load(graph, config.train.splits, config.data)
-            config = config.replace(metric=Problem.of(data, config).facts.metric)
+            problem = Problem.of(data, config)
+            follows = _follows(problem.config, config)
+            config = config.replace(metric=problem.facts.metric, **follows)
             space = search_space(config, grid, fixed)
             facts = identity(canonical(graph), config, space, grid, runs)
             study = stack.enter_context(claim(out, facts))
             planned = plan_on(data, config, runs)
             made = Trials(study, canonical(graph), config, planned, space, out)
-            first = [] if grid else [config, *start, *_preset(graph, config, fixed)]
-            made.begin(first, grid)
+            given = [each.by_rule(follows) for each in start]
+            given += _preset(graph, config, fixed, follows)
+            made.begin([] if grid else [config, *given], grid)
             total = trials or (DEFAULT_TRIALS if hours is None else NO_LIMIT)
             if grid:
                 total = min(trials or NO_LIMIT, made.planned())
@@ -133,37 +136,59 @@ def _train(searches: Sequence[_Share], workers: int, until: float | None, progre
             running[task] = own, attempt
             own.running[task] = time.monotonic()
 
-        while True:
-            while len(running) < workers and (chosen := next_search()) is not None:
-                train(chosen, chosen.trials.ask())
-            if not running:
-                break
-            finished = wait(running, left(), FIRST_COMPLETED).done
-            if not finished:
-                break
-            for future in finished:
-                own, attempt = running.pop(future)
-                own.seconds += time.monotonic() - own.running.pop(future)
-                try:
-                    goes_on = own.trials.add_result(attempt, future)
-                except InputError as error:
-                    own.error = error
-                    goes_on = False
-                if goes_on:
+        def finish(future: Future[Outcome]) -> None:
+            own, attempt = running.pop(future)
+            own.seconds += time.monotonic() - own.running.pop(future)
+            try:
+                if own.trials.add_result(attempt, future):
                     train(own, attempt)
-                    continue
-                own.trials.write()
-                name = f"{own.trials.config.model.model}: " if len(searches) > 1 else ""
-                last, best = own.trials.last(attempt.trial.number), own.trials.leader()
-                show(sum(each.trials.done for each in searches), f"{name}{last}", best)
+                    return
+            except InputError as error:
+                own.error = error
+            own.trials.write()
+            name = f"{own.trials.config.model.model}: " if len(searches) > 1 else ""
+            last, best = own.trials.last(attempt.trial.number), own.trials.leader()
+            show(sum(each.trials.done for each in searches), name, last, best)
+
+        def put_back() -> None:
+            for own, attempt in running.values():
+                own.trials.put_back(attempt)
+
+        try:
+            while True:
+                while len(running) < workers and (chosen := next_search()) is not None:
+                    train(chosen, chosen.trials.ask())
+                finished = wait(running, left(), FIRST_COMPLETED).done
+                if not finished:
+                    break
+                for future in finished:
+                    finish(future)
+        except KeyboardInterrupt:
+            put_back()
+            raise
+        put_back()
 
 
-def _preset(graph: str, config: Config, fixed: tuple[str, ...]) -> list[Config]:
+def _follows(used: Config, config: Config) -> dict[str, Any]:
+    """Returns the settings that follow from the graph. The criteria and the direction of edges do
+    so again in each run."""
+    before = config.flat()
+    return {
+        name: value
+        for name, value in used.flat().items()
+        if value != before[name] and name not in ("criteria", "directed")
+    }
+
+
+def _preset(
+    graph: str, config: Config, fixed: tuple[str, ...], follows: dict[str, Any]
+) -> list[Config]:
     """Returns the settings of the preset of a benchmark and a model, if there is one."""
     model = config.model.model
     if f"{graph}-{model}" not in presets():
         return []
-    found = Config.from_dict(read_preset(graph, model), f"preset {graph}-{model}").flat()
+    read = Config.from_dict(read_preset(graph, model), f"preset {graph}-{model}")
+    found = read.by_rule(follows).flat()
     kept = (*fixed, "model", "seed", "split", "splits", "device")
     return [config.replace(**{name: v for name, v in found.items() if name not in kept})]
 
@@ -177,7 +202,8 @@ def _finish(own: _Share, alone: bool) -> dict[str, Any]:
     except InputError as error:
         if alone:
             raise
-        return {"model": own.trials.config.model.model, "error": str(error)}
+        reason = str(error).removeprefix(f"{own.trials.out}: ")
+        return {"model": own.trials.config.model.model, "error": reason}
     write_figures(own.trials.study, found, own.trials.out)
     write_report(found, own.trials.out)
     return found

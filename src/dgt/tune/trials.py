@@ -36,6 +36,7 @@ GRID_POINTS = 8  # points of the paper's grid that are tried before the sampler 
 HALVING = 3  # one of so many trials goes on
 HALVE_FROM = 5  # other trials at a rung before any is stopped there
 GIVE_UP = 3  # trials that have all failed with the same error
+AGAIN = "again"  # attribute of trials that repeat one whose process was killed
 START = "start"  # attribute of trials with settings that were given, which are never stopped
 DONE = (TrialState.COMPLETE, TrialState.PRUNED)
 
@@ -89,19 +90,28 @@ class Trials:
             start: Settings to try first. They are trained on all splits.
             grid: "paper": then try every point of the paper's grid, and not only a few.
         """
-        for trial in self._trials(TrialState.RUNNING):
-            self.study.tell(trial.number, state=TrialState.FAIL)
+        for trial in self._trials(TrialState.RUNNING):  # of a process that was killed
             # Repeat it only once: it may be this trial that runs out of memory.
-            if "again" not in trial.user_attrs:
-                params = trial.system_attrs.get("fixed_params", trial.params)
-                kept = {n: v for n, v in trial.user_attrs.items() if n == START}
-                self.study.enqueue_trial(params, user_attrs={**kept, "again": True})
+            self._end(trial, repeat=AGAIN not in trial.user_attrs, again=True)
         for config in start:
             params = inside(encode(config, self.space), self.space)
             self.study.enqueue_trial(params, user_attrs={START: True}, skip_if_exists=True)
         for params in self._points(grid):
             self.study.enqueue_trial(params, skip_if_exists=True)
         self.write()
+
+    def put_back(self, attempt: Attempt) -> None:
+        """Ends a running trial and queues its settings again."""
+        trial = self._trials(*TrialState)[attempt.trial.number]
+        self._end(trial, repeat=True, again=AGAIN in trial.user_attrs)
+        self.write()
+
+    def _end(self, trial: FrozenTrial, repeat: bool, again: bool) -> None:
+        self.study.tell(trial.number, state=TrialState.FAIL)
+        if repeat:
+            params = trial.system_attrs.get("fixed_params", {}) | trial.params
+            kept = {name: True for name in (START,) if name in trial.user_attrs}
+            self.study.enqueue_trial(params, user_attrs=kept | ({AGAIN: True} if again else {}))
 
     def _points(self, grid: str | None) -> list[dict[str, Any]]:
         """Returns points of the paper's grid in random order, so that a search that is stopped
