@@ -166,7 +166,11 @@ def test_a_killed_search_continues(graph, tmp_path, monkeypatch):
     assert after[2]["state"] == "interrupted"
     done = [r["settings"] for r in after if r["state"] != "interrupted"]
     assert len(done) == len(after) - 1
-    assert done.count(after[2]["settings"]) == 1  # it is repeated
+    assert done.count(after[2]["settings"]) == 1  # it is repeated ...
+    (again,) = (r for r in after[3:] if r["settings"] == after[2]["settings"])
+    assert again["values"][:1] == after[2]["values"]
+    # ... and only the run that was interrupted is trained again
+    assert calls - 1 == sum(len(r["values"]) for r in after if r["state"] != "interrupted")
     # all the settings that are tried first in a search that is not interrupted
     replace_training(monkeypatch, lambda *_: (0.5, 0.1))
     search(graph, Config(), tmp_path / "whole", trials=9, **find)

@@ -15,8 +15,8 @@ from dgt.system.progress import duration, live_bar
 def display(
     done: int, total: int, until: float | None, enabled: bool
 ) -> Iterator[Callable[[int, str, str, str], None]]:
-    """Yields a function that shows the number of finished trials, the name of a search, and its last
-    and its best trial.
+    """Yields a function that shows the number of finished trials, and the name, the last trial and
+    the best trial of a search.
 
     Args:
         done: Number of trials that are finished already.

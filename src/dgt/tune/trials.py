@@ -36,6 +36,7 @@ GRID_POINTS = 8  # points of the paper's grid that are tried before the sampler 
 HALVING = 3  # one of so many trials goes on
 HALVE_FROM = 5  # other trials at a rung before any is stopped there
 GIVE_UP = 3  # trials that have all failed with the same error
+RESULTS = ("values", "seconds")  # attributes of trials
 AGAIN = "again"  # attribute of trials that repeat one whose process was killed
 START = "start"  # attribute of trials with settings that were given, which are never stopped
 DONE = (TrialState.COMPLETE, TrialState.PRUNED)
@@ -101,7 +102,7 @@ class Trials:
         self.write()
 
     def put_back(self, attempt: Attempt) -> None:
-        """Ends a running trial and queues its settings again."""
+        """Ends a running trial and queues its settings again, with the results of its runs."""
         trial = self._trials(*TrialState)[attempt.trial.number]
         self._end(trial, repeat=True, again=AGAIN in trial.user_attrs)
         self.write()
@@ -110,7 +111,7 @@ class Trials:
         self.study.tell(trial.number, state=TrialState.FAIL)
         if repeat:
             params = trial.system_attrs.get("fixed_params", {}) | trial.params
-            kept = {name: True for name in (START,) if name in trial.user_attrs}
+            kept = {n: v for n, v in trial.user_attrs.items() if n in (START, *RESULTS)}
             self.study.enqueue_trial(params, user_attrs=kept | ({AGAIN: True} if again else {}))
 
     def _points(self, grid: str | None) -> list[dict[str, Any]]:
@@ -169,7 +170,13 @@ class Trials:
             seed=seed,
         )
         trial = self.study.ask()
-        return Attempt(trial, suggest(trial, self.space, self.config), self.configs)
+        made = Attempt(trial, suggest(trial, self.space, self.config), self.configs)
+        if "values" in trial.user_attrs:  # of a trial that was interrupted
+            made.values = trial.user_attrs["values"][: len(self.configs) - 1]
+            made.seconds = trial.user_attrs["seconds"]
+            for step in range(1, len(made.values) + 1):
+                trial.report(statistics.fmean(made.values[:step]), step)
+        return made
 
     def add_result(self, attempt: Attempt, future: Future[Outcome]) -> bool:
         """Adds the result of a run to its trial; returns whether the trial needs another run."""
@@ -205,7 +212,7 @@ class Trials:
             return True
         others = [
             trial.intermediate_values[step]
-            for trial in self._trials(*TrialState)
+            for trial in self._trials(*DONE, TrialState.RUNNING)
             if trial.number != attempt.trial.number and step in trial.intermediate_values
         ]
         larger = METRICS[self.metric].larger_is_better
