@@ -111,6 +111,7 @@ OPTIONS = [
     ("predict", "--threads"),
     ("explain", "--top"),
     ("explain", "--threads"),
+    ("reproduce", "--verify"),
     ("tune", "--trials"),
     ("tune", "--runs"),
     ("tune", "--workers"),

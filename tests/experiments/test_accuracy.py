@@ -63,6 +63,8 @@ def test_numbers(sheet: Sheet):
         "ci95": pytest.approx(4.302653 * 2 / math.sqrt(3), rel=1e-6),
         "runs": 3,
         "asked": 3,
+        "stale": 0,
+        "unknown_code": 0,
         "out_of_memory": False,
         "val_mean": pytest.approx(82),
         "paper": 72.5,

@@ -12,6 +12,7 @@ import pytest
 
 from dgt import InputError
 from dgt.config import Config
+from dgt.experiments.code import digest
 from dgt.experiments.record import Record, append, read, require_writable
 
 
@@ -48,7 +49,7 @@ def test_records_are_read_as_written(tmp_path: Path):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert set(lines[0]) == {
         "table", "dataset", "model", "split", "seed", "val", "test", "best_epoch",
-        "seconds", "settings", "versions", "measures",
+        "seconds", "settings", "versions", "measures", "code", "machine",
     }  # fmt: skip
 
 
@@ -201,3 +202,33 @@ def test_repeating_a_run_adds_its_measurements(tmp_path: Path):
         append(path, dataclasses.replace(first, test={"accuracy": 0.0}, measures=measures))
     (found,) = read(path).values()
     assert found == dataclasses.replace(first, measures={"one": {"a": 1}, "two": {"b": 3}})
+
+
+def test_lines_of_several_codes(tmp_path: Path):
+    """Today's code counts or, without it, the code that was used last. Each line keeps its own."""
+    path = tmp_path / "runs.jsonl"
+    now = digest(Config.from_dict(record().settings))
+    tried = []
+
+    def add(code: str | None, accuracy: float, **measures: Any) -> Record:
+        made = dataclasses.replace(
+            record(), code=code, test={"accuracy": accuracy}, measures=measures
+        )
+        append(path, made)
+        tried.append(made)
+        (found,) = read(path).values()
+        return found
+
+    def state(found: Record) -> str:
+        return found.state(Config.from_dict(found.settings))
+
+    assert state(add(None, 0.1, one={"a": 1})) == "unknown"
+    assert state(add("older", 0.2)) == "stale"
+    assert add("newer", 0.3, two={"b": 2}) == tried[2]
+    assert add("older", 0.4) == tried[1]  # used last; its first line counts
+    assert state(add(now, 0.5)) == "current"
+    assert add("newer", 0.6) == tried[4]
+    # measurements of other code are left out
+    assert add(now, 0.7, three={"c": 3}) == dataclasses.replace(
+        tried[4], measures={"three": {"c": 3}}
+    )

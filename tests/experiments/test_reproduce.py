@@ -15,6 +15,8 @@ from dgt.errors import MemoryNeeded
 from dgt.estimator import NodeClassifier
 from dgt.experiments import TABLES, Table, reproduce
 from dgt.experiments.accuracy import accuracies
+from dgt.experiments.code import digest
+from dgt.experiments.machine import machine
 from dgt.experiments.paper import MODELS, table1
 from dgt.experiments.record import Record, read
 from dgt.experiments.runner import train
@@ -58,7 +60,7 @@ def stand_in(run: Run) -> Record:
     return Record(
         run.table, run.dataset, run.config.model.model, train.split, train.seed,
         test, test, 1, 1.0, run.config.to_dict(), {},
-        {run.table: run.measure(run, None)} if run.measure else {},
+        {run.table: run.measure(run, None)} if run.measure else {}, digest(run.config), machine(),
     )  # fmt: skip
 
 
@@ -372,5 +374,7 @@ def test_real_runs_in_two_processes(tmp_path: Path, monkeypatch, capsys):
     assert record.val["accuracy"] == metrics["val_accuracy"]
     assert record.best_epoch == metrics["best_epoch"]
     assert record.versions == metrics["versions"]
+    assert record.code == digest(alone.config)
+    assert record.machine == machine()
     assert record.seconds > 0
     assert "2/2" in capsys.readouterr().err

@@ -2,6 +2,9 @@
 
 import json
 import re
+import threading
+import time
+import types
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,11 +15,14 @@ from typing import Any
 import pytest
 import torch
 
+from dgt import NodeClassifier
 from dgt.cli import main
-from dgt.config import Config, read_toml
+from dgt.config import MODELS, Config, read_preset, read_toml
+from dgt.data import load
 from dgt.errors import InputError
-from dgt.tune import search
-from dgt.tune.space import SPACE, encode, full_space, paper_grid, points
+from dgt.nn.record import Sizes
+from dgt.tune import search, search_models
+from dgt.tune.space import OWN_SPACE, SPACE, encode, full_space, paper_grid, points
 from tests.small import QUICK, block_graph, write_folder
 
 
@@ -48,8 +54,8 @@ def replace_training(monkeypatch, train_once: Callable[..., tuple[float, float]]
         with ThreadPoolExecutor(count) as pool:
             yield pool
 
-    monkeypatch.setattr("dgt.tune.trials.train_once", train_once)
-    monkeypatch.setattr("dgt.tune.trials.processes", threads)
+    monkeypatch.setattr("dgt.tune.schedule.train_once", train_once)
+    monkeypatch.setattr("dgt.tune.schedule.processes", threads)
 
 
 def records(out: Path) -> list[dict[str, Any]]:
@@ -80,10 +86,41 @@ def test_settings_to_start_from_are_tried_first(graph, tmp_path, trained, capsys
     assert "lr" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("space", [full_space("dgt"), full_space("dgt-light"), paper_grid("dgt")])
-def test_the_defaults_are_in_the_space(space):
-    for name, value in encode(Config().replace(model="dgt-light"), space).items():
-        assert space[name]._contains(space[name].to_internal_repr(value)), name
+@pytest.mark.parametrize("model", ["dgt", "dgt-light", *OWN_SPACE, "sgc", "h2gcn", "mlp"])
+def test_the_defaults_are_in_the_space(model):
+    for space in (full_space(model), paper_grid(model)):
+        for name, value in encode(Config.of(model), space).items():
+            assert space[name]._contains(space[name].to_internal_repr(value)), name
+
+
+def test_the_spaces_of_models():
+    plus, gat, gcn = (full_space(model) for model in ("dgt-plus", "gat", "gcn"))
+    assert "criteria" not in plus
+    assert plus["labels"].choices == ("none", "read", "hide")
+    assert gcn["skip"].choices == (False, True)
+    assert gat == gcn | {"heads": paper_grid("gat")["heads"]}
+    assert full_space("sgc") == paper_grid("sgc")
+    # what follows from the sizes of a graph is in the space, too
+    for nodes in (10, 10_000):
+        for name, value in MODELS["dgt-plus"].rule(Sizes(nodes, nodes, 5, 2)).items():
+            assert plus[name]._contains(plus[name].to_internal_repr(value)), name
+
+
+def test_settings_that_follow_from_the_graph_are_tried_first(graph, tmp_path, trained):
+    """The graph has few features, so that dgt-plus has three blocks by default."""
+    config = Config.of("dgt-plus")
+    fitted = NodeClassifier(config.replace(epochs=1)).fit(load(graph)).config_.flat()
+    assert fitted["blocks"] == 3 != config.model.blocks
+    search(graph, config, tmp_path / "all", trials=1, runs=1, workers=1)
+    found = records(tmp_path / "all")[0]["settings"]
+    assert found == {name: fitted[name] for name in full_space("dgt-plus")}
+    search(graph, config, tmp_path / "grid", grid="paper", trials=1, runs=1, workers=1)
+    written = Config.from_dict(read_toml(tmp_path / "grid" / "colors-dgt-plus.toml"))
+    assert written.model.blocks == 3
+    given = config.replace(blocks=2)
+    search(graph, given, tmp_path / "given", fixed=("blocks",), trials=1, runs=1, workers=1)
+    written = Config.from_dict(read_toml(tmp_path / "given" / "colors-dgt-plus.toml"))
+    assert (written.model.blocks, written.model.dropout) == (2, 0.2)
 
 
 def test_a_search_continues_without_repeating_trials(graph, tmp_path, trained):
@@ -118,15 +155,53 @@ def test_a_killed_search_continues(graph, tmp_path, monkeypatch):
     find = {"runs": 2, "workers": 1}
     with pytest.raises(KeyboardInterrupt):
         search(graph, Config(), tmp_path, trials=4, **find)
-    assert [r["state"] for r in records(tmp_path)] == ["complete", "complete"]
+    before = records(tmp_path)
+    assert [r["state"] for r in before] == ["complete", "complete"]
     assert (tmp_path / "colors-dgt.toml").exists()
     with open(tmp_path / "study.log", "ab") as file:
         file.write(b'{"op_code": 4, "wor')  # a truncated line
-    assert search(graph, Config(), tmp_path, trials=4, **find)["trials"] == 4
-    states = [r["state"] for r in records(tmp_path)]
-    assert states == ["complete", "complete", "interrupted", "complete", "complete"]
-    # the interrupted trial is repeated
-    assert records(tmp_path)[2]["settings"] == records(tmp_path)[3]["settings"]
+    assert search(graph, Config(), tmp_path, trials=12, **find)["trials"] == 12
+    after = records(tmp_path)
+    assert after[:2] == before
+    assert after[2]["state"] == "interrupted"
+    done = [r["settings"] for r in after if r["state"] != "interrupted"]
+    assert len(done) == len(after) - 1
+    assert done.count(after[2]["settings"]) == 1  # it is repeated ...
+    (again,) = (r for r in after[3:] if r["settings"] == after[2]["settings"])
+    assert again["values"][:1] == after[2]["values"]
+    # ... and only the run that was interrupted is trained again
+    assert calls - 1 == sum(len(r["values"]) for r in after if r["state"] != "interrupted")
+    # all the settings that are tried first in a search that is not interrupted
+    replace_training(monkeypatch, lambda *_: (0.5, 0.1))
+    search(graph, Config(), tmp_path / "whole", trials=9, **find)
+    assert all(r["settings"] in done for r in records(tmp_path / "whole"))
+
+
+def test_trials_that_are_running_at_the_end_are_repeated(graph, tmp_path, monkeypatch):
+    """However often: here the third run never ends, three times."""
+    calls: list[dict[str, Any]] = []
+
+    class Slow:
+        def submit(self, function, graph, config, settings):
+            calls.append(settings)
+            future = Future()
+            if len(calls) % 3:
+                future.set_result((accuracy(settings), 0.1))
+            return future
+
+    stopped = types.SimpleNamespace(monotonic=lambda: 0.0)
+    monkeypatch.setattr("dgt.tune.schedule.time", stopped)
+    monkeypatch.setattr("dgt.tune.schedule.processes", lambda count: nullcontext(Slow()))
+    for number in (1, 2, 3):
+        search(graph, Config(), tmp_path, runs=1, hours=0.2 / 3600, workers=1)
+        rows = records(tmp_path)
+        assert sum(r["state"] == "interrupted" for r in rows) == number
+        assert sum(r["state"] == "complete" for r in rows) == 2 * number
+    replace_training(monkeypatch, lambda *_: (0.5, 0.1))
+    search(graph, Config(), tmp_path, trials=12, runs=1, workers=1)
+    done = [r["settings"] for r in records(tmp_path) if r["state"] == "complete"]
+    assert len(done) == 12
+    assert all(r["settings"] in done for r in rows)
 
 
 def test_the_records_can_be_restored_from_the_study(graph, tmp_path, trained):
@@ -242,20 +317,126 @@ def test_the_grid_has_every_point_once(graph, tmp_path, trained):
     assert len(trained) == 18
 
 
-def test_a_trial_below_the_median_is_pruned(graph, tmp_path, trained):
-    found = search(graph, Config(), tmp_path, trials=25, workers=1)
-    rows = records(tmp_path)
-    assert {r["state"] for r in rows} == {"complete", "pruned"}
-    assert [r["state"] for r in rows[:5]] == ["complete"] * 5
+def require_halving(rows: list[dict[str, Any]], runs: int, sign: int = 1) -> None:
+    """Checks after how many runs each trial was stopped, if all runs of a trial are equally good.
+
+    Args:
+        rows: The trials of a search with one worker.
+        runs: Number of runs of a trial that is not stopped.
+        sign: -1 if smaller values are better.
+    """
+    steps = [step for step in (1, 3, 9) if step < runs]
     for i, row in enumerate(rows):
-        before = sorted(r["val_accuracy"] for r in rows[:i] if r["state"] == "complete")
-        if row["state"] == "pruned":
-            assert len(row["values"]) == 1
-            assert row["val_accuracy"] < before[(len(before)) // 2]
-        else:
-            assert len(row["values"]) == 3
-            assert i < 5 or row["val_accuracy"] >= before[(len(before) - 1) // 2]
-    assert found["trials"] == 25
+        count = len(row["values"])
+        assert count in (*steps, runs)
+        assert row["state"] == ("complete" if count == runs else "pruned")
+        for step in steps:
+            if count < step or i == 0:  # the settings at the start always go on
+                continue
+            others = [sign * r["values"][0] for r in rows[:i] if len(r["values"]) >= step]
+            better = sum(value > sign * row["values"][0] for value in others)
+            goes_on = len(others) < 5 or better < -(-(len(others) + 1) // 3)
+            assert (count > step) == goes_on
+
+
+def test_only_the_best_third_goes_on(graph, tmp_path, trained):
+    found = search(graph, Config(), tmp_path, trials=40, runs=5, workers=1)
+    rows = records(tmp_path)
+    require_halving(rows, runs=5)
+    states = Counter(r["state"] for r in rows)
+    assert found["states"] == {
+        "complete": states["complete"],
+        "pruned": states["pruned"],
+        "failed": 0,
+    }
+    assert min(states["pruned"], states["complete"]) > 5
+    assert len(found["importances"]) > 0
+
+
+def test_a_stopped_trial_is_never_the_best(graph, tmp_path, monkeypatch):
+    """Here the first split is misleading: only trials on all splits are chosen."""
+
+    def train_once(graph, config, settings):
+        first = config.train.split_index == 0
+        return (0.9 if first and settings["lr"] != 0.01 else 0.5), 0.1
+
+    replace_training(monkeypatch, train_once)
+    found = search(graph, Config(), tmp_path, trials=15, workers=1)
+    complete = [r for r in records(tmp_path) if r["state"] == "complete"]
+    mean = max(sum(r["values"]) / 3 for r in complete)
+    assert found["val_accuracy"] == pytest.approx(mean)
+    assert len(found["best"][0]["values"]) == 3
+    counts = [len(trial["values"]) for trial in found["best"]]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_the_defaults_the_preset_and_the_grid_come_first(tmp_path, trained):
+    search("cora", Config(), tmp_path, trials=12, runs=1, workers=1)
+    tried = [r["settings"] for r in records(tmp_path)]
+    preset = Config.from_dict(read_preset("cora", "dgt")).flat()
+    start = Config().flat()
+    assert all(start[name] == value for name, value in tried[0].items())
+    inside = [name for name, value in tried[1].items() if preset[name] == value]
+    assert len(inside) > 0.8 * len(tried[1])
+    grid = paper_grid("dgt")
+    for settings in tried[2:10]:
+        for name, value in settings.items():
+            allowed = grid[name].choices if name in grid else (start[name],)
+            assert value in allowed, name
+
+
+def test_a_search_ends_when_its_time_is_used_up(graph, tmp_path, monkeypatch):
+    clock, lock = [0.0], threading.Lock()
+
+    def train_once(graph, config, settings):
+        with lock:
+            clock[0] += 0.05
+        return accuracy(settings), 0.05
+
+    replace_training(monkeypatch, train_once)
+    told = types.SimpleNamespace(monotonic=lambda: clock[0])
+    monkeypatch.setattr("dgt.tune.schedule.time", told)
+    for models in (("dgt",), ("dgt", "gcn", "dgt-light")):
+        folder = tmp_path / str(len(models))
+        configs = {folder / model: Config.of(model) for model in models}
+        for _ in range(2):  # the second time it continues
+            before = {out: len(records(out)) if out.exists() else 0 for out in configs}
+            found = search_models(graph, configs, runs=2, hours=2 / 3600, workers=2)
+            for out, each in zip(configs, found, strict=True):
+                rows = records(out)
+                assert len(rows) > before[out]
+                assert each["states"]["complete"] > 0
+                assert Path(each["preset"]).is_file()
+                assert (out / "report.md").read_text().startswith("# Search for ")
+    runs = [sum(len(r["values"]) for r in records(out)) for out in configs]
+    assert max(runs) <= 1.5 * min(runs)  # the models share the time
+
+
+def test_too_little_time(graph, tmp_path, monkeypatch):
+    replace_training(monkeypatch, lambda *_: (time.sleep(0.3), 0.1))
+    with pytest.raises(InputError, match="no trial is complete: run the same command again"):
+        search(graph, Config(), tmp_path, hours=0.0001 / 3600, workers=1)
+
+
+def test_several_models_from_the_command_line(graph, tmp_path, trained, capsys):
+    tokens = ["tune", graph, "--models", "dgt-light", "gcn", "--out", str(tmp_path / "out")]
+    tokens += ["--trials", "3", "--runs", "1", "--workers", "1", "--lr", "0.03"]
+    assert main(tokens) == 0
+    shown = capsys.readouterr()
+    assert "Best trial of each model" in shown.out
+    assert "gcn: val" in shown.err
+    for model in ("dgt-light", "gcn"):
+        folder = tmp_path / "out" / f"colors-{model}"
+        best = Config.from_dict(read_toml(folder / f"colors-{model}.toml"))
+        assert (best.model.model, best.train.lr) == (model, 0.03)
+        assert len(records(folder)) == 3
+    assert main([*tokens, "--json", "--quiet"]) == 0
+    assert [each["model"] for each in json.loads(capsys.readouterr().out)] == ["dgt-light", "gcn"]
+    for extra in (["--model", "gcn"], ["--start", str(folder / "colors-gcn.toml")]):
+        assert main([*tokens, *extra]) == 2
+        assert "--models: cannot be combined" in capsys.readouterr().err
+    assert main(["tune", graph, "--models", "gnc"]) == 2
+    assert main(["tune", graph, "--hours", "0"]) == 2
 
 
 def test_a_trial_that_fails_does_not_end_the_search(graph, tmp_path, monkeypatch, capsys):
@@ -311,7 +492,7 @@ def test_your_own_graph_from_the_command_line(graph, tmp_path, monkeypatch, caps
     assert "2 of 2 trials" in shown.err
     assert f"next: dgt train {graph} --config tune/colors-dgt/colors-dgt.toml" in shown.out
     assert sorted(path.name for path in Path("tune/colors-dgt").iterdir()) == [
-        "colors-dgt.toml", "history.png", "search.json", "study.log", "trials.jsonl",
+        "colors-dgt.toml", "history.png", "report.md", "search.json", "study.log", "trials.jsonl",
     ]  # fmt: skip
     assert main([*tokens, "--runs", "2", "--json"]) == 0
     shown = capsys.readouterr()
@@ -355,10 +536,7 @@ def test_trials_are_compared_by_the_metric_of_the_settings(graph, tmp_path, monk
     assert found["metric"] == "log-loss"
     assert found["val_log-loss"] == best["val_log-loss"] == found["best"][0]["val_log-loss"]
     assert {r["state"] for r in rows} == {"complete", "pruned"}
-    for i, row in enumerate(rows):
-        before = sorted(r["val_log-loss"] for r in rows[:i] if r["state"] == "complete")
-        if row["state"] == "pruned":
-            assert row["val_log-loss"] > before[(len(before) - 1) // 2]
+    require_halving(rows, runs=3, sign=-1)
     text = Path(found["preset"]).read_text()
     assert text.startswith(f"# Validation log-loss {best['val_log-loss']:.4f}, the mean of 3 runs")
     assert Config.from_dict(read_toml(Path(found["preset"]))).train.metric == "log-loss"
@@ -377,6 +555,25 @@ def test_a_search_older_than_the_metric_setting_continues(graph, tmp_path, train
         search(graph, Config().replace(metric="macro-f1"), tmp_path, trials=2, runs=1)
 
 
+@pytest.mark.parametrize("model", ["dgt", "gcn", "mlp"])
+def test_a_search_older_than_norm_and_skip_continues(graph, tmp_path, trained, model):
+    """Searches of graph neural networks recorded the norm of dgt, which they did not have."""
+    find = {"grid": "paper", "runs": 1, "workers": 1}
+    search(graph, Config.of(model), tmp_path, trials=1, **find)
+    path = tmp_path / "search.json"
+    written = json.loads(path.read_text())
+    for name in ("skip", "labels"):
+        del written["settings"][name]
+    written["settings"]["norm"] = "layer"
+    path.write_text(json.dumps(written))
+    assert search(graph, Config.of(model), tmp_path, trials=2, **find)["trials"] == 2
+    other = Config.of(model).replace(norm="batch")
+    with pytest.raises(InputError, match=r"norm was (none|layer), now batch"):
+        search(graph, other, tmp_path, trials=2, **find)
+    with pytest.raises(InputError, match="skip was False, now True"):
+        search(graph, Config.of(model).replace(skip=True), tmp_path, trials=2, **find)
+
+
 DEEP = "[" * 100_000
 
 
@@ -390,7 +587,7 @@ DEEP = "[" * 100_000
         (r'"study_name":"tune"', '"study_name":"other"'),
         (r'"study_id":0', '"study_id":1'),
         (r'"study_id":0', '"study_id":"0"'),
-        (r'"trial_id":0', '"trial_id":7'),
+        (r'"trial_id":0', '"trial_id":99'),
         (r'"directions":\[\d\]', '"directions":[1]'),
         (r'"user_attr":\{"values":\[[^]]*\]\}', '"user_attr":{"values":"many"}'),
         (r'"user_attr":\{"seconds":[^}]*\}', '"user_attr":{"seconds":"long"}'),
@@ -439,8 +636,8 @@ def test_a_search_that_cannot_succeed_ends_soon(tmp_path, monkeypatch):
                 future.set_exception(error)
             return future
 
-    monkeypatch.setattr("dgt.tune.trials.train_once", fails)
-    monkeypatch.setattr("dgt.tune.trials.processes", lambda count: nullcontext(Inline()))
+    monkeypatch.setattr("dgt.tune.schedule.train_once", fails)
+    monkeypatch.setattr("dgt.tune.schedule.processes", lambda count: nullcontext(Inline()))
     with pytest.raises(InputError, match="the first 3 trials failed: metric 'own': got nan"):
         search(str(graph), config, tmp_path / "out", trials=50, workers=1)
     assert len(calls) == 3

@@ -44,7 +44,8 @@ Examples:
     dgt reproduce table1 --datasets chameleon
 
 Exit codes: 0 success, 2 invalid input, 1 failure of the system, such as a full disk or too little
-memory, 70 bug in dgt. Errors are one line; set DGT_DEBUG=1 to print the traceback as well.
+memory, or a run that --verify cannot reproduce, 70 bug in dgt. Errors are one line; set DGT_DEBUG=1
+to print the traceback as well.
 """
 
 app = App(
@@ -71,9 +72,9 @@ def main(tokens: list[str] | None = None) -> int:
         tokens: Arguments (default: those of the process).
 
     Returns:
-        The exit code: 0 on success, 2 for invalid user input, 1 for a failure of the system (such
-        as a full disk or too little memory), 70 for a bug in dgt, 130 after Ctrl-C, 143 after
-        SIGTERM, 141 if the reader of stdout has closed it.
+        The exit code: 0 on success or what the command returns, 2 for invalid user input, 1 for a
+        failure of the system (such as a full disk or too little memory), 70 for a bug in dgt, 130
+        after Ctrl-C, 143 after SIGTERM, 141 if the reader of stdout has closed it.
     """
     # Must be set before torch is loaded. Threads then sleep while they wait for each other; by
     # default they spin, which slows training down many times on a busy machine.
@@ -92,7 +93,7 @@ def main(tokens: list[str] | None = None) -> int:
     try:
         # A rank that waits for others could not react; torchrun ends it in its own way.
         with nullcontext() if "TORCHELASTIC_RUN_ID" in os.environ else signals.raised():
-            app(tokens, exit_on_error=False, print_error=False)
+            code = app(tokens, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except Terminated as error:
         return 128 + error.signal
@@ -104,4 +105,4 @@ def main(tokens: list[str] | None = None) -> int:
         return 141
     except Exception as error:
         return failure.report(error)
-    return 0
+    return code if isinstance(code, int) else 0

@@ -20,8 +20,14 @@ def up_to(most: int) -> Callable[[Any, int | None], None]:
     return check
 
 
+def _positive(_: Any, value: float | None) -> None:
+    if value is not None and not 0 < value <= 10_000:
+        raise ValueError("Expected more than 0 and at most 10000.")
+
+
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Count = Annotated[int, Parameter(validator=up_to(1_000_000))]
+Hours = Annotated[float, Parameter(validator=_positive)]
 Runs = Annotated[int, Parameter(validator=up_to(10_000))]
 Workers = Annotated[int, Parameter(validator=up_to(1024))]
 Json = Annotated[

@@ -3,21 +3,28 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.table import Table
 
-from dgt.cli.options import Count, Json, Modules, Quiet, Runs, Workers, print_json
+from dgt.cli.options import Count, Hours, Json, Modules, Quiet, Runs, Workers, print_json
 from dgt.cli.settings import NO_FLAGS, SettingsFlags, explicit_settings, with_file
+from dgt.config import Config
+from dgt.errors import InputError
+
+if TYPE_CHECKING:
+    from dgt.report.sheet import Sheet
 
 
 def tune(
     graph: str,
     /,
     *,
+    models: list[str] | None = None,
     out: Path | None = None,
     trials: Count | None = None,
+    hours: Hours | None = None,
     runs: Runs = 3,
     grid: Literal["paper"] | None = None,
     workers: Workers | None = None,
@@ -31,21 +38,27 @@ def tune(
     """Search for good settings on a graph.
 
     Trials are compared by their mean validation score over a few runs; test nodes are never used.
-    The first trial uses the defaults. Settings that are set explicitly, as a flag or in --config,
-    are not searched. The same command continues an interrupted search.
+    After 1, 3, 9, ... runs, only the best third of the trials goes on. The first trials use the
+    defaults, the preset of a benchmark as far as it is in the search space, and points of the
+    paper's grid. Settings that are set explicitly, as a flag or in --config, are not searched. The
+    same command continues an interrupted search.
 
     Args:
         graph: Name of a benchmark or a path, as for dgt train.
+        models: Models to search settings for at the same time, instead of --model. They share the
+            time equally.
         out: Output folder: the best settings as GRAPH-MODEL.toml, all trials in trials.jsonl, their
             history in history.png, the importance of each setting in importance.png (from 20
-            trials on), and the state of the search. Default: tune/GRAPH-MODEL.
-        trials: Total number of trials, including those already in the folder. Default: 50, or the
-            whole grid.
-        runs: Number of runs per trial, the first ones of dgt train --runs. Trials that fall behind
-            are stopped early.
+            trials on), a summary in report.md, and the state of the search. With --models, each
+            model has a folder GRAPH-MODEL in it. Default: tune/GRAPH-MODEL.
+        trials: Total number of trials per model, including those already in the folder. Default:
+            50, or the whole grid; no limit with --hours.
+        hours: Stop after this time, such as 2 or 0.5.
+        runs: Largest number of runs per trial, the first ones of dgt train --runs.
         grid: Search the paper's grid (for dgt: lr, weight decay, blocks and gamma, 162 points)
-            exhaustively instead of sampling with Optuna's TPE. For the baselines, TPE samples from
-            this grid, too.
+            exhaustively instead of sampling with Optuna's TPE. For most baselines, TPE samples from
+            this grid, too; graph neural networks such as gcn have a larger space, with norm and
+            skip.
         workers: Number of processes, with one thread each. Default: one per core.
         config: TOML file with settings that are not searched. Flags take precedence.
         start: TOML files with settings to try right after the defaults, such as the result of an
@@ -54,22 +67,29 @@ def tune(
     chosen, fixed = settings.config(), explicit_settings()
 
     from dgt.data import short_name
-    from dgt.tune import search
+    from dgt.tune import search_models
 
+    def folder(model: str) -> str:
+        return "-".join([short_name(graph), model, *([grid] if grid else [])])
+
+    if models is None:
+        configs = {out or Path("tune") / folder(chosen.model.model): chosen}
+    else:
+        configs = {
+            (out or Path("tune")) / folder(each.model.model): each
+            for each in _each_model(models, chosen, fixed, start)
+        }
     first = [with_file(chosen, path, fixed) for path in start]
-    out = out or Path("tune") / "-".join(
-        [short_name(graph), chosen.model.model, *([grid] if grid else [])]
-    )
     try:
-        found = search(
+        results = search_models(
             graph,
-            chosen,
-            out,
+            configs,
             fixed=fixed,
             grid=grid,
             runs=runs,
             start=first,
             trials=trials,
+            hours=hours,
             workers=workers,
             progress=not quiet,
         )
@@ -77,28 +97,49 @@ def tune(
         print("\ninterrupted; run the same command again to continue", file=sys.stderr)
         raise
     if json_:
-        print_json(found)
+        print_json(results[0] if models is None else results)
         return
-    show_trials(found)
-    print(f"results in {out}")
-    following = ["dgt", "train", graph, "--config", found["preset"]]
-    following += [f"--import={module}" for module in modules]
-    print(f"next: {shlex.join(following)}")
+    show_results(results)
+    for place, found in zip(configs, results, strict=True):
+        if "error" not in found:
+            print(f"results in {place}")
+            following = ["dgt", "train", graph, "--config", found["preset"]]
+            following += [f"--import={module}" for module in modules]
+            print(f"next: {shlex.join(following)}")
 
 
-def show_trials(found: dict[str, Any]) -> None:
-    """Prints the best trials and the importance of each setting."""
-    from dgt.evaluate import METRICS
-    from dgt.tune import describe
+def _each_model(
+    models: list[str], chosen: Config, fixed: tuple[str, ...], start: tuple[Path, ...]
+) -> list[Config]:
+    """Returns the settings of each model: its defaults, with those that were set explicitly."""
+    if "model" in fixed or start:
+        raise InputError("--models: cannot be combined with --model or --start")
+    if not models:
+        raise InputError("--models: expected at least one name")
+    settings = chosen.flat()
+    given = {name: settings[name] for name in fixed}
+    return [Config.of(model).replace(**given) for model in dict.fromkeys(models)]
 
-    metric = found["metric"]
-    table = Table("trial", f"val {metric}", "settings")
-    for trial in found["best"]:
-        value = METRICS[metric].text(trial[f"val_{metric}"])
-        table.add_row(str(trial["trial"]), value, describe(trial["settings"]))
-    Console().print(table)
-    if found["importances"]:
-        table = Table("setting", "importance")
-        for name, share in found["importances"].items():
-            table.add_row(name, f"{share:.0%}")
-        Console().print(table)
+
+def show_results(results: list[dict[str, Any]]) -> None:
+    """Prints the best trials and the importance of each setting, and compares several models."""
+    from dgt.tune.report import best_trials, comparison, what_mattered
+
+    console = Console()
+    for found in results:
+        if "error" not in found:
+            if len(results) > 1:
+                console.print(f"\n{found['model']}", style="bold")
+            console.print(_table(best_trials(found)))
+            if (importances := what_mattered(found)) is not None:
+                console.print(_table(importances))
+    if len(results) > 1:
+        console.print(_table(comparison(results)))
+
+
+def _table(sheet: "Sheet") -> Table:
+    """Renders a table with settings, whose cells may be long."""
+    table = Table(*sheet.columns, title=sheet.title, caption="\n".join(sheet.notes))
+    for row in sheet.rows:
+        table.add_row(*row)
+    return table

@@ -7,7 +7,15 @@ is imported when it is first used.
 """
 
 from dgt.config.choices import CRITERIA, ENCODINGS, METRICS, MODELS, Choices
-from dgt.config.config import FIELDS, PARTS, TABLES, Config, check_tables, own_defaults
+from dgt.config.config import (
+    FIELDS,
+    PARTS,
+    TABLES,
+    Config,
+    check_tables,
+    ignore_old_norm,
+    own_defaults,
+)
 from dgt.config.data import DataConfig
 from dgt.config.encoding import EncodingChoice, EncodingConfig
 from dgt.config.preset import presets, read_preset
@@ -39,6 +47,7 @@ __all__ = [
     "SequenceConfig",
     "TrainConfig",
     "check_tables",
+    "ignore_old_norm",
     "own_defaults",
     "presets",
     "read_preset",

@@ -58,6 +58,7 @@ class Choices(MutableMapping[str, Record], Generic[Record]):
         self.kind = kind
         self.home = home
         self.built_in = tuple(built_in)
+        self._places = built_in
         self._entries: dict[str, Any] = dict(built_in)
         self._record = record
         self._wrap = wrap
@@ -117,6 +118,10 @@ class Choices(MutableMapping[str, Record], Generic[Record]):
     def record(self, choice: str | Callable[..., Any]) -> Record:
         """Returns the record of a name or of a user's function."""
         return self[choice] if isinstance(choice, str) else self._wrapped(self.name(choice), choice)
+
+    def place(self, choice: str | Callable[..., Any]) -> str | None:
+        """Returns the place of the record of a built-in name, ``"package.module:ATTRIBUTE"``."""
+        return self._places.get(self.parts(choice)[0]) if isinstance(choice, str) else None
 
     def name(self, choice: str | Callable[..., Any]) -> str:
         """Returns the name of a choice in files. For a function, this is the name that it is

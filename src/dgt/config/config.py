@@ -203,17 +203,18 @@ def check_tables(tables: dict[str, Any], place: str) -> dict[str, dict[str, Any]
                     f"{place}: [{table}] unknown setting {name!r}; {_like(name, table)}"
                 )
             checked[table][name] = typed(FIELDS[name], value, f"{place}: [{table}] {name}")
-    _ignore_old_norm(checked.get("model", {}))
+    ignore_old_norm(checked.get("model", {}))
     return checked
 
 
-def _ignore_old_norm(model: dict[str, Any]) -> None:
+def ignore_old_norm(settings: dict[str, Any]) -> None:
     """Drops the norm from complete settings of a graph neural network that are older than ``skip``:
     until then, these networks had no norm, whatever was written. Settings that somebody wrote for
     such a network do not have those of the sequences' keys."""
-    complete = {"norm", "keys", "interpolation", "normalize"} <= model.keys()
-    if complete and "skip" not in model and own_defaults(model.get("model")).get("norm") == "none":
-        model["norm"] = "none"
+    model = settings.get("model")
+    complete = {"norm", "keys", "interpolation", "normalize"} <= settings.keys()
+    if complete and "skip" not in settings and own_defaults(model).get("norm") == "none":
+        settings["norm"] = "none"
 
 
 def _like(name: str, table: str) -> str:

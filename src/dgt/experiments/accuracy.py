@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from dgt.evaluate import summarize
+from dgt.experiments.marks import code_counts, code_marks, code_notes
 from dgt.experiments.paper import PAPER, Figure
 from dgt.experiments.table import Line
 from dgt.report.sheet import Sheet
@@ -40,9 +41,12 @@ def accuracies(
         if figure and figure.source not in marks:
             marks[figure.source] = "†‡§"[len(marks) - 1]
     others = (f"{mark} Not in the paper: {source}." for source, mark in marks.items() if mark)
-    rows = [_text(row, _shown(figure, marks)) for row, figure in zip(numbers, figures, strict=True)]
+    rows = [
+        _text(row, _shown(figure, marks), mark)
+        for row, figure, mark in zip(numbers, figures, code_marks(numbers), strict=True)
+    ]
     columns = ("data set", variant, *COLUMNS)
-    return Sheet(title, columns, rows, (NOTE, *others, *notes), numbers)
+    return Sheet(title, columns, rows, (NOTE, *others, *notes, *code_notes(numbers)), numbers)
 
 
 def over_runs(line: Line, part: Literal["val", "test"] = "test") -> dict[str, Any]:
@@ -65,6 +69,7 @@ def _numbers(line: Line, figure: Figure | None) -> dict[str, Any]:
         "std": test["std"],
         "runs": test["runs"],
         "asked": line.asked,
+        **code_counts(line),
         "out_of_memory": line.refused,
         "val_mean": val_mean,
         "paper": figure and figure.mean,
@@ -82,11 +87,11 @@ def _shown(figure: Figure | None, marks: dict[str, str]) -> str:
     return figure.missing or interval(figure.mean, figure.ci95) + marks[figure.source]
 
 
-def _text(row: dict[str, Any], published: str) -> tuple[str, ...]:
+def _text(row: dict[str, Any], published: str, mark: str) -> tuple[str, ...]:
     return (
         row["dataset"],
         row["model"],
-        OUT_OF_MEMORY if row["out_of_memory"] else interval(row["mean"], row["ci95"]),
+        OUT_OF_MEMORY if row["out_of_memory"] else interval(row["mean"], row["ci95"]) + mark,
         NOTHING if row["std"] is None else f"{row['std']:.2f}",
         run_count(row),
         published,

@@ -15,6 +15,7 @@ from dgt.data.splits import choose
 from dgt.estimator import NodeClassifier
 from dgt.evaluate import summarize
 from dgt.experiments.accuracy import NOTHING, interval, run_count
+from dgt.experiments.marks import code_counts, code_marks, code_notes
 from dgt.experiments.paper import ATTENTION
 from dgt.experiments.table import Line, Run, Setup, Table
 from dgt.experiments.table1 import found
@@ -71,7 +72,8 @@ def measure(run: Run, classifier: NodeClassifier) -> dict[str, Any]:
 def lay_out(lines: list[Line]) -> Sheet:
     numbers = [_numbers(line) for line in lines]
     columns = ("model", "share", "others", "runs", "query", "its keys", "paper's query")
-    return Sheet(TITLE, columns, [_text(row) for row in numbers], NOTES, numbers, labels=1)
+    rows = [_text(row, mark) for row, mark in zip(numbers, code_marks(numbers), strict=True)]
+    return Sheet(TITLE, columns, rows, (*NOTES, *code_notes(numbers)), numbers, labels=1)
 
 
 def draw(lines: list[Line]) -> Figure | None:
@@ -96,6 +98,7 @@ def _numbers(line: Line) -> dict[str, Any]:
         "dataset": line.setup.dataset,
         "model": line.setup.variant,
         "asked": line.asked,
+        **code_counts(line),
         "runs": len(measured),
         "share": None,
         "share_ci95": None,
@@ -124,14 +127,14 @@ def _numbers(line: Line) -> dict[str, Any]:
     return row
 
 
-def _text(row: dict[str, Any]) -> tuple[str, ...]:
+def _text(row: dict[str, Any], mark: str) -> tuple[str, ...]:
     def percent(name: str) -> str:
         mean, ci95 = row[name], row[f"{name}_ci95"]
         return interval(mean and 100 * mean, ci95 and 100 * ci95)
 
     return (
         row["model"],
-        percent("share"),
+        percent("share") + mark,
         percent("others"),
         run_count(row),
         NOTHING if row["query"] is None else f"{100 * row['query_share']:.0f}",

@@ -15,6 +15,7 @@ from dgt.data import load
 from dgt.encodings.anchors import FEW_ANCHORS
 from dgt.estimator import NodeClassifier
 from dgt.experiments.accuracy import NOTHING, interval, over_runs
+from dgt.experiments.marks import code_counts, code_marks, code_notes
 from dgt.experiments.nodesort import DATASETS
 from dgt.experiments.paper import FLOPS, TABLE1
 from dgt.experiments.table import Line, Run, Setup, Table
@@ -135,7 +136,8 @@ def epoch_cost(dataset: str, config: Config) -> dict[str, float]:
 def lay_out(lines: list[Line]) -> Sheet:
     numbers = [_numbers(line) for line in lines]
     columns = ("data set", "model", "FLOPs", "paper", "accuracy", "paper", "epoch", "memory")
-    return Sheet(TITLE, columns, [_text(row) for row in numbers], NOTES, numbers)
+    rows = [_text(row, mark) for row, mark in zip(numbers, code_marks(numbers), strict=True)]
+    return Sheet(TITLE, columns, rows, (*NOTES, *code_notes(numbers)), numbers)
 
 
 def _numbers(line: Line) -> dict[str, Any]:
@@ -161,6 +163,7 @@ def _numbers(line: Line) -> dict[str, Any]:
         "ci95": test["ci95"],
         "runs": test["runs"],
         "asked": line.asked,
+        **code_counts(line),
         "paper": figure and figure.mean,
         "paper_ci95": figure and figure.ci95,
         "epoch_seconds": measured.get("epoch_seconds"),
@@ -172,7 +175,7 @@ def _digits(flops: float | None) -> str:
     return ".0f" if flops is not None and flops > 1e11 else ".2f"
 
 
-def _text(row: dict[str, Any]) -> tuple[str, ...]:
+def _text(row: dict[str, Any], mark: str) -> tuple[str, ...]:
     def number(name: str, unit: float, form: str) -> str:
         return NOTHING if row[name] is None else format(row[name] / unit, form)
 
@@ -181,7 +184,7 @@ def _text(row: dict[str, Any]) -> tuple[str, ...]:
         row["model"],
         number("flops", 1e9, _digits(row["flops"])),
         number("paper_flops", 1e9, _digits(row["paper_flops"])),
-        interval(row["mean"], row["ci95"]),
+        interval(row["mean"], row["ci95"]) + mark,
         interval(row["paper"], row["paper_ci95"]),
         number("epoch_seconds", 1, ".3f"),
         number("peak_bytes", 1e9, ".2f"),

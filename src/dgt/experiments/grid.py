@@ -5,6 +5,7 @@ from typing import Any
 
 from dgt.experiments import average_rank as ranks
 from dgt.experiments.accuracy import NOTHING, OUT_OF_MEMORY, interval
+from dgt.experiments.marks import code_marks, code_notes
 from dgt.experiments.paper import PAPER
 from dgt.report.sheet import Sheet
 
@@ -16,6 +17,7 @@ def with_grid(sheet: Sheet) -> Sheet:
     lines = [row for row in sheet.numbers if row["dataset"] != ranks.NAME]
     averages = {row["model"]: row for row in sheet.numbers if row["dataset"] == ranks.NAME}
     cells = {(row["dataset"], row["model"]): row for row in lines}
+    marks = dict(zip(cells, code_marks(lines), strict=True))
     datasets = list(dict.fromkeys(row["dataset"] for row in lines))
     best: dict[str, float] = {}
     for row in lines:
@@ -23,7 +25,8 @@ def with_grid(sheet: Sheet) -> Sheet:
             best[row["dataset"]] = max(row["mean"], best.get(row["dataset"], 0.0))
     rows = []
     for model in dict.fromkeys(row["model"] for row in lines):
-        texts = [_text(cells.get((dataset, model)), best.get(dataset)) for dataset in datasets]
+        places = [(dataset, model) for dataset in datasets]
+        texts = [_text(cells.get(at), marks.get(at, ""), best.get(at[0])) for at in places]
         if averages:
             texts.append(_rank(averages.get(model)))
         rows.append((model, *texts))
@@ -32,7 +35,7 @@ def with_grid(sheet: Sheet) -> Sheet:
     return dataclasses.replace(sheet, grid=grid)
 
 
-def _text(row: dict[str, Any] | None, best: float | None) -> str:
+def _text(row: dict[str, Any] | None, mark: str, best: float | None) -> str:
     if row is None:
         return NOTHING
     if row["out_of_memory"]:
@@ -42,6 +45,7 @@ def _text(row: dict[str, Any] | None, best: float | None) -> str:
         text = f"**{text}**"
     if row["runs"] != row["asked"]:
         text += FEWER
+    text += mark
     return text if row["difference"] is None else f"{text} ({row['difference']:+.1f})"
 
 
@@ -60,4 +64,4 @@ def _notes(lines: list[dict[str, Any]], ranked: bool) -> list[str]:
             notes.append(f"On {' and '.join(there)}, compared with: {source}.")
     if any(row["runs"] != row["asked"] and not row["out_of_memory"] for row in lines):
         notes.append(f"{FEWER} Not all runs are finished.")
-    return notes
+    return [*notes, *code_notes(lines)]

@@ -6,17 +6,20 @@ import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from dgt.config import Config
 from dgt.config.documents import fields_of, parse_json, require
 from dgt.errors import InputError
+from dgt.experiments.code import digest
 from dgt.storage.locks import lock
 
 log = logging.getLogger("dgt")
 
 Key = tuple[str, Config]
 """The data set and all settings. They identify a run."""
+State = Literal["current", "stale", "unknown"]
+"""Whether a record comes from today's code, from other code, or from code that is not known."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,21 @@ class Record:
     versions: dict[str, str]
     measures: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     """Additional measurements of the trained model, by the name of the table."""
+    code: str | None = None
+    """Digest of the code that decided the run, see :mod:`dgt.experiments.code`. None in records
+    from before there were digests."""
+    machine: dict[str, str] = dataclasses.field(default_factory=dict)
+    """The processor and more versions, see :mod:`dgt.experiments.machine`."""
+
+    def state(self, config: Config) -> State:
+        """Returns whether today's code decided the run.
+
+        Args:
+            config: Its settings.
+        """
+        if self.code is None:
+            return "unknown"
+        return "current" if self.code == digest(config) else "stale"
 
 
 def read(path: Path) -> dict[Key, Record]:
@@ -48,7 +66,8 @@ def read(path: Path) -> dict[Key, Record]:
     A truncated last line, left by a killed process, is skipped with a warning. A setting that is
     newer than a line takes its default. A line with settings that no longer exist can no longer
     match any run and is skipped. If a run was repeated for its measurements, the first line counts,
-    with the measurements of all lines.
+    with the measurements of all lines. If it was repeated with other code, only the lines of
+    today's code count or, without any, those of the code that was used last.
     """
     try:
         with open(path, "rb") as file:
@@ -63,19 +82,29 @@ def read(path: Path) -> dict[Key, Record]:
         records.append(_parse(rest, str(path)))
     elif rest:
         log.warning("%s: line %d was cut short and is skipped", path, len(lines) + 1)
-    found: dict[Key, Record] = {}
+    found: dict[Key, dict[str | None, Record]] = {}
     for record in records:
         try:
             key = record.dataset, Config.from_dict(record.settings)
         except InputError:
             continue
-        found[key] = with_measures(found.get(key, record), record.measures)
-    return found
+        by_code = found.setdefault(key, {})
+        # The code that was used last comes last.
+        by_code[record.code] = joined(by_code.pop(record.code, None), record)
+    return {key: _newest(key, by_code) for key, by_code in found.items()}
 
 
-def with_measures(record: Record, measures: dict[str, Any]) -> Record:
-    """Returns a record with additional measurements. Existing ones are kept."""
-    return dataclasses.replace(record, measures={**measures, **record.measures})
+def _newest(key: Key, by_code: dict[str | None, Record]) -> Record:
+    last = list(by_code.values())[-1]
+    return last if len(by_code) == 1 else by_code.get(digest(key[1]), last)
+
+
+def joined(before: Record | None, record: Record) -> Record:
+    """Returns the record of a run that was repeated: the first one, with the measurements of both,
+    or the second one if the first one is missing or comes from other code."""
+    if before is None or before.code != record.code:
+        return record
+    return dataclasses.replace(before, measures={**record.measures, **before.measures})
 
 
 def append(path: Path, record: Record) -> None:

@@ -14,14 +14,16 @@ from dgt.data import load
 from dgt.data.benchmarks import LARGE, is_here
 from dgt.errors import InputError, MemoryNeeded
 from dgt.estimator import NodeClassifier
+from dgt.experiments.code import digest
 from dgt.experiments.display import display
+from dgt.experiments.machine import machine
 from dgt.experiments.record import (
     Key,
     Record,
     append,
+    joined,
     read,
     require_writable,
-    with_measures,
 )
 from dgt.experiments.table import Line, Run, Setup, Table
 from dgt.report import plots
@@ -47,9 +49,10 @@ def reproduce(
 ) -> Sheet:
     """Reproduces a table of the paper.
 
-    Every run is recorded in ``results/runs.jsonl`` as soon as it is finished, and recorded runs are
-    never repeated. The table is written to ``results/NAME.json`` and ``results/NAME.md``, its
-    figure, if it has one, to ``results/NAME.png`` and ``results/NAME.pdf``.
+    Every run is recorded in ``results/runs.jsonl`` as soon as it is finished. Recorded runs are
+    repeated only if they come from other code than today's (:mod:`dgt.experiments.code`). The table
+    is written to ``results/NAME.json`` and ``results/NAME.md``, its figure, if it has one, to
+    ``results/NAME.png`` and ``results/NAME.pdf``.
 
     Args:
         table: One of ``TABLES``.
@@ -91,7 +94,9 @@ def reproduce(
 
     def on_record(run: Run) -> bool:
         known = records.get(run.key)
-        return known is not None and (run.measure is None or run.table in known.measures)
+        if known is None or known.state(run.config) == "stale":
+            return False
+        return run.measure is None or run.table in known.measures
 
     # First runs of all lines, then second runs: early results are spread over the whole table.
     each_turn = zip_longest(*(each for s, each in planned.items() if s.dataset not in absent))
@@ -103,7 +108,10 @@ def reproduce(
         require_writable(path)
         if progress:
             done = sum(map(on_record, ordered))
-            print(f"{len(ordered)} runs, {done} of them recorded", file=sys.stderr)
+            known = [(records[run.key], run) for run in missing if run.key in records]
+            stale = sum(record.state(run.config) == "stale" for record, run in known)
+            again = f", {stale} of other code, which are trained again" if stale else ""
+            print(f"{len(ordered)} runs, {done} of them recorded{again}", file=sys.stderr)
             if absent:
                 names = ", ".join(absent)
                 print(
@@ -119,7 +127,7 @@ def reproduce(
                     refused.add(run.key)
                 else:
                     append(path, record)
-                    records[run.key] = with_measures(records.get(run.key, record), record.measures)
+                    records[run.key] = joined(records.get(run.key), record)
                 show_run(run, record)
     sheet = lay_out()
     content = {"table": table.name, "title": sheet.title, "rows": sheet.numbers}
@@ -161,6 +169,8 @@ def train(run: Run) -> Record | None:
         settings=run.config.to_dict(),
         versions=metrics["versions"],
         measures={run.table: run.measure(run, classifier)} if run.measure else {},
+        code=digest(run.config),
+        machine=machine(),
     )
 
 
@@ -170,5 +180,7 @@ def _load(dataset: str) -> Data:
 
 
 def _line(setup: Setup, runs: list[Run], records: Mapping[Key, Record], refused: set[Key]) -> Line:
-    done = [records[run.key] for run in runs if run.key in records]
-    return Line(setup, done, len(runs), any(run.key in refused for run in runs))
+    done = [run for run in runs if run.key in records]
+    found = [records[run.key] for run in done]
+    states = tuple(record.state(run.config) for run, record in zip(done, found, strict=True))
+    return Line(setup, found, len(runs), any(run.key in refused for run in runs), states)

@@ -10,7 +10,7 @@ from dgt.config import Config
 from dgt.data.benchmarks import BENCHMARKS, LARGE
 from dgt.errors import InputError, nearest
 from dgt.estimator import NodeClassifier
-from dgt.experiments.record import Key, Record
+from dgt.experiments.record import Key, Record, State
 from dgt.report.sheet import Sheet
 from dgt.runs.plan import plan
 
@@ -76,6 +76,8 @@ class Line(NamedTuple):
     """Number of planned runs."""
     refused: bool = False
     """Whether a run does not fit into memory."""
+    states: tuple[State, ...] = ()
+    """For each record, whether it comes from today's code."""
 
 
 @dataclass(frozen=True)

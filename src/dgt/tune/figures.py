@@ -12,18 +12,31 @@ from optuna.trial import TrialState
 from dgt.report.plots import save
 
 HISTORY, IMPORTANCE = "history.png", "importance.png"
-# Complete trials before importances are meaningful.
+# Trials before importances are meaningful.
 IMPORTANCE_FROM = 20
 COLOR, BEST, SOFT = "tab:blue", "tab:red", "0.9"
 
 
 def importances(study: optuna.Study) -> dict[str, float]:
-    """Returns the share of the variation of the results that each setting explains."""
-    if len(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))) < IMPORTANCE_FROM:
+    """Returns the share of the variation of the results that each setting explains.
+
+    The results are those of the first run of each trial, which trials that were stopped early have,
+    too.
+    """
+    first = optuna.create_study(direction=study.direction)
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED)):
+        value = trial.intermediate_values.get(1, trial.value)
+        if value is not None:
+            first.add_trial(
+                optuna.create_trial(
+                    params=trial.params, distributions=trial.distributions, value=value
+                )
+            )
+    if len(first.get_trials(deepcopy=False)) < IMPORTANCE_FROM:
         return {}
     # Unlike the default evaluator, it needs no package besides Optuna.
     evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-    return optuna.importance.get_param_importances(study, evaluator=evaluator)
+    return optuna.importance.get_param_importances(first, evaluator=evaluator)
 
 
 def write_figures(study: optuna.Study, found: dict[str, Any], out: Path) -> None:

@@ -14,7 +14,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from dgt.config import Config, DataConfig
+from dgt.config import Config, ignore_old_norm
 from dgt.config.documents import parse_json, read_json, read_text, require
 from dgt.errors import InputError
 from dgt.evaluate import METRICS
@@ -40,8 +40,18 @@ def identity(
 ) -> dict[str, Any]:
     """Returns everything that must not change when a search is continued."""
     searched = {name: str(values) for name, values in space.items()}
-    settings = {name: value for name, value in config.flat().items() if name != "device"}
-    return {"graph": graph, "runs": runs, "grid": grid, "settings": settings, "space": searched}
+    return {
+        "graph": graph,
+        "runs": runs,
+        "grid": grid,
+        "settings": _settings(config),
+        "space": searched,
+    }
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    """Returns all settings but the device, since a search may continue on another one."""
+    return {name: value for name, value in config.flat().items() if name != "device"}
 
 
 @contextmanager
@@ -72,9 +82,11 @@ def claim(out: Path, search: dict[str, Any]) -> Iterator[optuna.Study]:
 def _require_same(path: Path, search: dict[str, Any]) -> None:
     before, now = read_json(path), _lines(search)
     try:
-        # A search from before these settings existed went by accuracy and used their defaults.
-        before["settings"] = {"metric": "accuracy", **vars(DataConfig()), **before["settings"]}
-        before = _lines(before)
+        settings = dict(before["settings"])
+        ignore_old_norm(settings)
+        # A search from before a setting existed used its default, and accuracy as the metric.
+        defaults = json.loads(json.dumps(_settings(Config()))) | {"metric": "accuracy"}
+        before = _lines(before | {"settings": defaults | settings})
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: not the {SEARCH} of a search") from None
     changed = [

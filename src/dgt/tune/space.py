@@ -20,6 +20,7 @@ COMMON_GRID: dict[str, tuple[Any, ...]] = {
     "lr": (0.05, 0.01, 0.005),
     "weight_decay": (1e-3, 5e-4, 5e-5),
 }
+# What is searched for models that take sequences, unless they have an own space below.
 # A setting comes after those that its condition in ONLY_IF depends on. The space must contain the
 # default of each setting.
 SPACE: dict[str, BaseDistribution | Choices[Any]] = {
@@ -45,6 +46,36 @@ SPACE: dict[str, BaseDistribution | Choices[Any]] = {
     "katz_order": IntDistribution(1, 4),
     "katz_beta": CategoricalDistribution((0.1, 0.5, 1.0)),
     "katz_scaling": CategoricalDistribution(("sum", "l2", "none")),
+}
+
+PLUS: dict[str, BaseDistribution | Choices[Any]] = {
+    "lr": FloatDistribution(0.002, 0.02, log=True),
+    "weight_decay": FloatDistribution(1e-5, 1e-2, log=True),
+    "key_weight_decay": FloatDistribution(5e-4, 1.0, log=True),
+    "labels": CategoricalDistribution(("none", "read", "hide")),
+    "blocks": IntDistribution(1, 3),
+    "length": CategoricalDistribution((8, 16, 32, 64)),
+    "hidden_channels": CategoricalDistribution((64, 128)),
+    "norm": CategoricalDistribution(("batch", "layer")),
+    "dropout": FloatDistribution(0.2, 0.8, step=0.1),
+    "input_dropout": FloatDistribution(0.0, 0.8, step=0.1),
+    "node_dropout": CategoricalDistribution((0.0, 0.5)),
+    "value_dropout": CategoricalDistribution((0.0, 0.5)),
+}
+# After "Classic GNNs are strong baselines", whose gains come from these settings.
+GNN: dict[str, BaseDistribution | Choices[Any]] = {
+    "lr": FloatDistribution(0.001, 0.05, log=True),
+    "weight_decay": CategoricalDistribution((0.0, 1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3)),
+    "layers": IntDistribution(1, 10),
+    "hidden_channels": CategoricalDistribution((64, 128, 256)),
+    "norm": CategoricalDistribution(("none", "batch", "layer")),
+    "skip": CategoricalDistribution((False, True)),
+    "dropout": FloatDistribution(0.0, 0.7, step=0.1),
+    "input_dropout": FloatDistribution(0.0, 0.7, step=0.1),
+}
+OWN_SPACE: dict[str, dict[str, BaseDistribution | Choices[Any]]] = {
+    "dgt-plus": PLUS,
+    **dict.fromkeys(("gcn", "gat", "gatv2", "graphsage", "mixhop", "jknet"), GNN),
 }
 
 
@@ -76,12 +107,11 @@ def search_space(
 
     Args:
         config: The settings.
-        grid: "paper": the paper's grid. Models without sequences always use it.
+        grid: "paper": the paper's grid.
         fixed: Names of settings that are not searched.
     """
     model = config.model.model
-    own = grid is None and "sequences" in config.record.inputs
-    space = full_space(model) if own else paper_grid(model)
+    space = full_space(model) if grid is None else paper_grid(model)
     space = {name: values for name, values in space.items() if name not in fixed}
     if not space:
         raise InputError("nothing to search: all settings of the search space are fixed")
@@ -89,10 +119,13 @@ def search_space(
 
 
 def full_space(model: str) -> dict[str, BaseDistribution]:
-    """Returns the search space of a model that takes sequences."""
-    space = {name: _tuned(v) if isinstance(v, Choices) else v for name, v in SPACE.items()}
+    """Returns the search space of a model: its own one, and what else the paper's grid has."""
+    record = MODELS[model]
+    own = OWN_SPACE.get(model, SPACE if "sequences" in record.inputs else {})
+    space = {name: _tuned(v) if isinstance(v, Choices) else v for name, v in own.items()}
+    space |= {name: v for name, v in paper_grid(model).items() if name not in own}
     # Several criteria are joined by spaces, since Optuna does not support lists.
-    return {"criteria": _tuned(CRITERIA), **space} if MODELS[model].single_criterion else space
+    return {"criteria": _tuned(CRITERIA), **space} if record.single_criterion else space
 
 
 def _tuned(choices: Choices[Any]) -> BaseDistribution:
@@ -125,6 +158,18 @@ def encode(config: Config, space: dict[str, BaseDistribution]) -> dict[str, Any]
     settings = config.flat()
     settings["criteria"] = " ".join(CRITERIA.name(each) for each in config.criteria)
     return {name: settings[name] for name in space}
+
+
+def inside(params: dict[str, Any], space: dict[str, BaseDistribution]) -> dict[str, Any]:
+    """Returns the parameters whose values are in the search space. Optuna chooses the others."""
+    return {name: value for name, value in params.items() if _contains(space[name], value)}
+
+
+def _contains(values: BaseDistribution, value: Any) -> bool:
+    try:
+        return values._contains(values.to_internal_repr(value))
+    except (ValueError, TypeError):
+        return False
 
 
 def points(space: dict[str, BaseDistribution]) -> list[dict[str, Any]]:
