@@ -77,7 +77,7 @@ class DGTPlus(nn.Module):
         kernel: Kernel | None = None,
         norm: str = ModelConfig.norm,
         mlp_ratio: float = ModelConfig.mlp_ratio,
-        dropout: float = 0.5,
+        dropout: float = ModelConfig.dropout,
         node_dropout: float = 0.0,
         value_dropout: float = ModelConfig.value_dropout,
         feature_layers: int = ModelConfig.feature_layers,

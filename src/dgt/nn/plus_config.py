@@ -81,7 +81,6 @@ DGT_PLUS_MODEL = Model(
     defaults={
         "encoding": "degree",
         "length": 32,
-        "dropout": 0.5,
         "value_dropout": 0.5,
         "encoding_dropout": 0.0,
         "node_dropout": 0.0,
