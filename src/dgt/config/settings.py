@@ -33,7 +33,8 @@ class SequenceConfig:
             CRITERIA,
             "Sorting criteria. The absolute ones have one order for all nodes. With several edge "
             "tables, bfs:follows sorts by the edges of the table follows only. Unset: bfs, ppr and "
-            "similarity for dgt, bfs for dgt-light; dgt sorts by each edge table.",
+            "similarity for dgt, bfs for dgt-light; alike (alike-out if edges are directed), "
+            "neighbors, ppr and similarity for dgt-plus; dgt and dgt-plus sort by each edge table.",
         ),
     )
     length: int = 16
@@ -67,8 +68,8 @@ class ModelConfig:
         default="dgt",
         metadata=described(
             MODELS,
-            "dgt attends over several criteria, dgt-light over one; the others are baselines, for "
-            "which some settings have other defaults.",
+            "dgt attends over several criteria, dgt-light over one; dgt-plus goes beyond the "
+            "paper; the others are baselines. Some defaults depend on the model.",
         ),
     )
     feature_scaling: Literal["sum", "l2", "none"] = "none"
@@ -79,7 +80,7 @@ class ModelConfig:
     hidden_channels: int = 64
     """Hidden channels C."""
     blocks: int = 1
-    """Number of blocks, for dgt, deformable-gcn, transformer, graphormer and gt."""
+    """Number of blocks, for dgt, dgt-plus, deformable-gcn, transformer, graphormer and gt."""
     layers: int = 2
     """Number of layers, for mlp, gcn, gat, graphsage, jknet, gatv2 and mixhop; steps K of sgc;
     rounds K of h2gcn."""
