@@ -257,9 +257,8 @@ def test_runs_over_published_splits_take_each_split_then_the_next_seed(tmp_path:
 def test_every_setting_is_a_flag_and_in_the_help(capsys):
     assert main(["train", "--help"]) == 0
     shown = capsys.readouterr().out
-    for part in vars(Config()).values():
-        for name in vars(part):
-            assert f"--{name.replace('_', '-')}" in shown
+    for name in Config().flat():
+        assert f"--{name.replace('_', '-')}" in shown
     for title in ("Sequences", "Positional encoding", "Model", "Training"):
         assert f"─ {title} ─" in shown
 

@@ -7,15 +7,13 @@ import textwrap
 from itertools import pairwise
 from typing import Any, get_args, get_origin, get_type_hints
 
-from dgt.config import Config
+from dgt.config import PARTS, Config
 
 
 def settings_page() -> str:
     """Returns one section per part of :class:`dgt.Config`, that is per TOML table."""
     config = Config()
-    return "\n".join(
-        _section(field.name, getattr(config, field.name)) for field in dataclasses.fields(config)
-    )
+    return "\n".join(_section(table, getattr(config, table)) for table in PARTS)
 
 
 def _section(table: str, part: Any) -> str:
