@@ -68,6 +68,11 @@ class ScoredGraphAttention(DeformableGraphAttention):
             nn.init.normal_(self.labels.weight, std=LABEL_SCALE)
         nn.init.zeros_(self.probe.weight)
         nn.init.zeros_(self.probe.bias)
+        # b starts at 1, to which weight decay pulls back.
+        start = torch.zeros(channels // heads + 1)
+        start[-1] = 1
+        self.probe_start: Tensor
+        self.register_buffer("probe_start", start, persistent=False)
 
     def forward(  # type: ignore[override]
         self,
@@ -104,10 +109,7 @@ class ScoredGraphAttention(DeformableGraphAttention):
             values = values + self.labels(labels).view_as(values)
         queries = z if nodes is None else z[nodes]
         probe = self.probe(queries).unflatten(1, (self.criteria, self.heads, -1))
-        # b starts at 1, to which weight decay pulls back.
-        start = torch.zeros_like(probe[:1])
-        start[..., -1] = 1
-        return values, self.queries(queries), probe + start
+        return values, self.queries(queries), probe + self.probe_start
 
     def weights(  # type: ignore[override]
         self,
