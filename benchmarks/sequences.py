@@ -1,11 +1,12 @@
 """Speed and recall of node sequences.
 
 The default graph is a power-law graph with the size of ogbn-arxiv. BFS sequences are computed for
-all nodes. PageRank sequences are computed for a sample of base nodes, in turn with PyG's
-``get_ppr`` at the same alpha, tolerance and number of threads, and the time for all nodes is
-extrapolated. Both are compared with exact scores (conjugate gradients on the sparse system): a node
-counts as found if its exact score is not below that of the exact 64th. All code is compiled
-beforehand, on a small graph.
+all nodes. PageRank sequences are computed for a sample of base nodes, in turn with the method of
+small graphs (double precision, without hubs) and with PyG's ``get_ppr``, all at the same alpha,
+tolerance and number of threads, and the time for all nodes is extrapolated. They are compared with
+exact scores (conjugate gradients on the sparse system): a node counts as found if its exact score
+is not below that of the exact last node by more than 1e-9. Similarity is measured by
+``similarity.recall``. All code is compiled beforehand, on a small graph.
 """
 
 import argparse
@@ -29,10 +30,14 @@ from dgt.config import SequenceConfig
 from dgt.data.matrices import adjacency
 from dgt.data.synthetic import Recipe, synthetic
 from dgt.sequences import node_sequences
-from dgt.sequences.ppr import default_tolerance, ppr_sequences
+from dgt.sequences.hubs import hub_scores
+from dgt.sequences.index import EXACT_NODES
+from dgt.sequences.ppr import HUBS, NEIGHBORS_PER_NODE, default_tolerance, ppr_sequences
+from dgt.sequences.similarity import LARGE_CHUNK, UnitRows, recall, similarity_sequences
 from dgt.sequences.tie_order import order_nodes
 
 ROUNDS = 3
+SLACK = 1e-9
 
 
 def main() -> None:
@@ -40,6 +45,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=169_343)
     parser.add_argument("--edges", type=int, default=1_166_243, help="undirected edges")
     parser.add_argument("--length", type=int, default=64)
+    parser.add_argument("--features", type=int, default=0, help="unset: without similarity")
     parser.add_argument("--tolerance", type=float, help="unset: the default for the length")
     parser.add_argument("--sample", type=int, default=1000, help="base nodes timed for PageRank")
     parser.add_argument(
@@ -59,11 +65,11 @@ def main() -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    small = synthetic(Recipe(nodes=500, edges=2000, features=1))
-    node_sequences(small, ["bfs", "ppr"], arguments.length)
-    get_ppr(small.edge_index, target=torch.arange(4), num_nodes=500)
-
-    data = synthetic(Recipe(nodes=arguments.nodes, edges=arguments.edges, features=1))
+    if arguments.nodes <= EXACT_NODES:
+        raise SystemExit(f"--nodes: got {arguments.nodes}, expected more than {EXACT_NODES}")
+    compile_all(arguments.length)
+    features = max(arguments.features, 1)
+    data = synthetic(Recipe(nodes=arguments.nodes, edges=arguments.edges, features=features))
     bfs = min(
         timed(lambda: node_sequences(data, ["bfs"], arguments.length))[0] for _ in range(ROUNDS)
     )
@@ -74,45 +80,92 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "threads": arguments.threads,
         "bfs": {"seconds": bfs, "seconds_per_100k_nodes": bfs / arguments.nodes * 1e5},
         "ppr": measure_ppr(data, arguments),
+        "similarity": measure_similarity(data, arguments.length) if arguments.features else None,
     }
 
 
+def compile_all(length: int) -> None:
+    small = synthetic(Recipe(nodes=EXACT_NODES + 1, edges=EXACT_NODES, features=4))
+    graph = order_nodes(adjacency(small.edge_index, small.num_nodes))
+    one = np.arange(1)
+    node_sequences(small, ["bfs"], length)
+    for hubs in (None, hub_scores(graph, 1, SequenceConfig.ppr_alpha)):
+        alpha = SequenceConfig.ppr_alpha
+        ppr_sequences(graph, length, alpha, 1e-3, lambda done: None, one, hubs=hubs)
+    similarity_sequences(UnitRows(small.x.numpy()), length, lambda done: None, range(1))
+    get_ppr(small.edge_index, target=torch.arange(4), num_nodes=small.num_nodes)
+
+
 def measure_ppr(data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
-    alpha, length = SequenceConfig.ppr_alpha, arguments.length
+    alpha, length, nodes = SequenceConfig.ppr_alpha, arguments.length, arguments.nodes
     tolerance = arguments.tolerance or default_tolerance(length)
-    sample = np.random.default_rng(1).choice(arguments.nodes, arguments.sample, replace=False)
-
-    def ours(bases: np.ndarray) -> np.ndarray:
-        graph = order_nodes(adjacency(data.edge_index, data.num_nodes))
-        return ppr_sequences(graph, length, alpha, tolerance, lambda done: None, bases)[0]
-
-    def pyg(bases: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        target = torch.from_numpy(bases)
-        return get_ppr(data.edge_index, alpha, tolerance, target, data.num_nodes)
-
-    # In turn, so that both see the same load of the machine. The time for one base node is the
-    # setup time, which all nodes share.
-    seconds: dict[str, list[float]] = {"ours": [], "pyg": []}
+    sample = np.random.default_rng(1).choice(nodes, arguments.sample, replace=False)
+    seconds: dict[str, list[float]] = {name: [] for name in ("hubs", "double", "pyg")}
+    phases: dict[str, list[float]] = {name: [] for name in ("order", "hubs", "push")}
     results = {}
+    # In turn, so that all see the same load of the machine.
     for _ in range(ROUNDS):
-        for name, method in (("ours", ours), ("pyg", pyg)):
-            ready, _ = timed(lambda: method(sample[:1]))  # noqa: B023
-            whole, results[name] = timed(lambda: method(sample))  # noqa: B023
-            seconds[name].append(ready + (whole - ready) * arguments.nodes / len(sample))
+        order, graph = timed(lambda: order_nodes(adjacency(data.edge_index, nodes)))
+        ready, hubs = timed(
+            lambda: hub_scores(graph, HUBS, alpha, NEIGHBORS_PER_NODE * length)  # noqa: B023
+        )
+        for name, known in (("hubs", hubs), ("double", None)):
+            push, (results[name], _) = timed(
+                lambda: ppr_sequences(
+                    graph,  # noqa: B023
+                    length,
+                    alpha,
+                    tolerance,
+                    lambda done: None,
+                    sample,
+                    hubs=known,  # noqa: B023
+                )
+            )
+            push *= nodes / len(sample)
+            seconds[name].append(order + push + (ready if name == "hubs" else 0.0))
+            if name == "hubs":
+                for phase, value in zip(phases, (order, ready, push), strict=True):
+                    phases[phase].append(value)
+        # The time for one base node is the setup time, which all nodes share.
+        first, _ = timed(lambda: pyg_ppr(data, sample[:1], tolerance))
+        whole, results["pyg"] = timed(lambda: pyg_ppr(data, sample, tolerance))
+        seconds["pyg"].append(first + (whole - first) * nodes / len(sample))
     checked = sample[: arguments.exact]
     scores = exact_scores(data, checked, alpha)
+    results["pyg"] = top_nodes(*results["pyg"], checked, length)
     return {
         "alpha": alpha,
         "tolerance": tolerance,
         "base_nodes": len(sample),
-        "seconds_all_nodes": statistics.median(seconds["ours"]),
-        "pyg_seconds_all_nodes": statistics.median(seconds["pyg"]),
-        "times_faster_than_pyg": statistics.median(
-            theirs / own for own, theirs in zip(seconds["ours"], seconds["pyg"], strict=True)
-        ),
-        "recall": recall(scores, results["ours"]),
-        "pyg_recall": recall(scores, top_nodes(*results["pyg"], checked, length)),
+        "hubs": len(hubs.nodes),
+        "seconds_by_phase": {name: statistics.median(own) for name, own in phases.items()},
+        "seconds_all_nodes": {name: statistics.median(own) for name, own in seconds.items()},
+        "times_faster": {
+            name: statistics.median(
+                theirs / own for own, theirs in zip(seconds["hubs"], seconds[name], strict=True)
+            )
+            for name in ("double", "pyg")
+        },
+        "recall": {name: ppr_recall(scores, found) for name, found in results.items()},
         "exact_base_nodes": len(checked),
+    }
+
+
+def pyg_ppr(data: Data, bases: np.ndarray, tolerance: float) -> tuple[torch.Tensor, torch.Tensor]:
+    target = torch.from_numpy(bases)
+    return get_ppr(data.edge_index, SequenceConfig.ppr_alpha, tolerance, target, data.num_nodes)
+
+
+def measure_similarity(data: Data, length: int) -> dict[str, Any]:
+    lists, rows = timed(lambda: UnitRows(data.x.numpy()))
+    bases = range(min(LARGE_CHUNK, data.num_nodes))
+    search, _ = timed(lambda: similarity_sequences(rows, length, lambda done: None, bases))
+    search *= data.num_nodes / len(bases)
+    return {
+        "features": data.num_features,
+        "seconds_by_phase": {"lists": lists, "search": search},
+        "seconds_all_nodes": lists + search,
+        "recall": recall(rows, length),
     }
 
 
@@ -143,7 +196,7 @@ def exact_scores(data: Data, bases: np.ndarray, alpha: float) -> np.ndarray:
     return scores
 
 
-def recall(scores: np.ndarray, sequences: np.ndarray) -> float:
+def ppr_recall(scores: np.ndarray, sequences: np.ndarray) -> float:
     """Returns the share of the exact top nodes that were found, over base nodes with enough of
     them."""
     length = sequences.shape[1]
@@ -151,7 +204,7 @@ def recall(scores: np.ndarray, sequences: np.ndarray) -> float:
     for exact, row in zip(scores, sequences, strict=False):
         least = np.partition(exact, -length)[-length]
         if least > 1e-12:
-            shares.append((exact[row[row >= 0]] >= least - 1e-12).sum() / length)
+            shares.append((exact[row[row >= 0]] >= least - SLACK).sum() / length)
     return float(np.mean(shares))
 
 
@@ -169,24 +222,32 @@ def top_nodes(
 
 
 def show(results: dict[str, Any]) -> None:
-    bfs, ppr = results["bfs"], results["ppr"]
+    bfs, ppr, similarity = results["bfs"], results["ppr"], results["similarity"]
     console = Console()
     console.print(
         f"{results['nodes']:,} nodes, {results['edges']:,} undirected edges, "
         f"length {results['length']}, {results['threads']} threads"
     )
     table = Table("sequences", "seconds for all nodes", "per 100,000", "recall")
-    rows = [
-        ("BFS", bfs["seconds"], "exact"),
-        ("PPR", ppr["seconds_all_nodes"], f"{ppr['recall']:.4f}"),
-        ("PPR, PyG's get_ppr", ppr["pyg_seconds_all_nodes"], f"{ppr['pyg_recall']:.4f}"),
-    ]
+    rows = [("BFS", bfs["seconds"], "exact")]
+    for name, title in (("hubs", ""), ("double", ", as for small graphs"), ("pyg", ", PyG")):
+        quality = f"{ppr['recall'][name]:.4f}"
+        rows.append((f"PPR{title}", ppr["seconds_all_nodes"][name], quality))
+    if similarity:
+        quality = f"{similarity['recall']:.4f}"
+        rows.append(("similarity", similarity["seconds_all_nodes"], quality))
     for name, seconds, quality in rows:
         table.add_row(name, f"{seconds:.2f}", f"{seconds / results['nodes'] * 1e5:.2f}", quality)
     console.print(table)
+    for name, part in (("PPR", ppr), ("similarity", similarity)):
+        if part:
+            phases = part["seconds_by_phase"].items()
+            console.print(f"{name}: " + ", ".join(f"{key} {value:.2f} s" for key, value in phases))
+    faster = ppr["times_faster"]
     console.print(
-        f"PPR: {ppr['times_faster_than_pyg']:.1f} times faster than PyG's get_ppr at tolerance "
-        f"{ppr['tolerance']:g}, from {ppr['base_nodes']:,} base nodes"
+        f"PPR: {faster['double']:.1f} times faster than for small graphs and {faster['pyg']:.1f} "
+        f"times faster than PyG's get_ppr, at tolerance {ppr['tolerance']:g}, with {ppr['hubs']} "
+        f"hubs, from {ppr['base_nodes']:,} base nodes"
     )
 
 

@@ -14,6 +14,7 @@ import torch
 
 import dgt.encodings
 import dgt.sequences.make
+import dgt.sequences.ppr
 import dgt.sequences.similarity
 import dgt.storage.segments
 from dgt.cli import main
@@ -33,12 +34,14 @@ SMALL = {
     "dgt.storage.segments.ROWS": 64,
     "dgt.sequences.make.MAPPED_BYTES": 0,
     "dgt.sequences.similarity.EXACT_NODES": 100,
+    "dgt.sequences.ppr.EXACT_NODES": 100,
+    "dgt.sequences.ppr.NEIGHBORS_PER_NODE": 2,
 }
 
 
 @pytest.fixture(autouse=True)
 def small_segments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Ten segments per kind of rows, memory-mapped sequences, and an index for similarity."""
+    """Ten segments per kind of rows, memory-mapped sequences, and the methods of large graphs."""
     for name, value in SMALL.items():
         monkeypatch.setattr(name, value)
     monkeypatch.setenv("DGT_CACHE", str(tmp_path / "cache"))
@@ -83,12 +86,28 @@ def test_any_number_of_shards_and_threads(
     assert content(tmp_path / "out") == truth
 
 
+def test_the_shards_use_hubs(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+    real = dgt.sequences.ppr.hub_scores
+
+    def hub_scores(*arguments: Any) -> Any:
+        hubs = real(*arguments)
+        used.append(len(hubs.nodes))
+        return hubs
+
+    monkeypatch.setattr(dgt.sequences.ppr, "hub_scores", hub_scores)
+    node_sequences(load(GRAPH), ["ppr"], CONFIG.sequences.length)
+    assert len(used) == 1
+    assert used[0] > 0
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-import dgt.storage.segments, dgt.sequences.make, dgt.sequences.similarity
+import dgt.storage.segments, dgt.sequences.make, dgt.sequences.ppr, dgt.sequences.similarity
 dgt.storage.segments.ROWS, dgt.sequences.make.MAPPED_BYTES = 64, 0
-dgt.sequences.similarity.EXACT_NODES = 100
+dgt.sequences.similarity.EXACT_NODES = dgt.sequences.ppr.EXACT_NODES = 100
+dgt.sequences.ppr.NEIGHBORS_PER_NODE = 2
 real, left = Path.write_bytes, int(sys.argv[1])
 
 def write(path, data):

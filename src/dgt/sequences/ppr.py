@@ -29,13 +29,12 @@ LEAST_TOLERANCE = 1e-7  # in single precision
 VERSION = 1
 
 
-def default_tolerance(length: int, hubs: bool = False) -> float:
+def default_tolerance(length: int) -> float:
     """The tolerance with which nearly all of the first ``length`` nodes are found.
 
-    Shorter sequences hold nodes with larger scores, so the push can stop earlier. So it can if the
-    scores of hubs are known.
+    Shorter sequences hold nodes with larger scores, so the push can stop earlier.
     """
-    return (6.4e-4 if hubs else 3.2e-4) / length
+    return 3.2e-4 / length
 
 
 def ppr_sequences(
@@ -207,29 +206,26 @@ def _push(  # type: ignore[no-untyped-def]
     return count, max(left, 0.0)
 
 
-def _tolerance(settings: SequenceConfig, hubs: bool = False) -> float:
+def _tolerance(settings: SequenceConfig) -> float:
     given = settings.ppr_tolerance
-    return default_tolerance(settings.length, hubs) if given is None else given
+    return default_tolerance(settings.length) if given is None else given
 
 
 def _uses_hubs(graph: Graph, settings: SequenceConfig) -> bool:
-    return graph.num_nodes > EXACT_NODES and _tolerance(settings, hubs=True) >= LEAST_TOLERANCE
+    return graph.num_nodes > EXACT_NODES and _tolerance(settings) >= LEAST_TOLERANCE
 
 
 def _undirected(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
-    form, alpha, hubs = graph.weighted, settings.ppr_alpha, None
+    form, alpha, tolerance, hubs = graph.weighted, settings.ppr_alpha, _tolerance(settings), None
     if _uses_hubs(graph, settings):
         hubs = hub_scores(form, HUBS, alpha, NEIGHBORS_PER_NODE * settings.length)
-    tolerance = _tolerance(settings, hubs is not None)
     return lambda bases, advance: ppr_sequences(
         form, settings.length, alpha, tolerance, advance, bases, hubs=hubs
     )
 
 
 def _method(graph: Graph, settings: SequenceConfig) -> tuple[object, ...]:
-    if not _uses_hubs(graph, settings):
-        return ()
-    return ("hubs", VERSION, _tolerance(settings, hubs=True))
+    return ("hubs", VERSION) if _uses_hubs(graph, settings) else ()
 
 
 def _facts(settings: SequenceConfig) -> tuple[object, ...]:
