@@ -30,7 +30,7 @@ from dgt.config import SequenceConfig
 from dgt.data.matrices import adjacency
 from dgt.data.synthetic import Recipe, synthetic
 from dgt.sequences import node_sequences
-from dgt.sequences.hubs import hub_scores
+from dgt.sequences.hub_scores import hub_scores
 from dgt.sequences.index import EXACT_NODES
 from dgt.sequences.ppr import HUBS, NEIGHBORS_PER_NODE, default_tolerance, ppr_sequences
 from dgt.sequences.similarity import LARGE_CHUNK, UnitRows, recall, similarity_sequences

@@ -10,7 +10,7 @@ from dgt.config import SequenceConfig
 from dgt.data.matrices import adjacency
 from dgt.sequences import node_sequences
 from dgt.sequences.criterion import Graph
-from dgt.sequences.hubs import hub_scores
+from dgt.sequences.hub_scores import hub_scores
 from dgt.sequences.ppr import PPR, ppr_sequences
 from dgt.sequences.tie_order import order_nodes
 from tests.sequences.graphs import from_networkx

@@ -9,7 +9,7 @@ from numba import njit
 from dgt.config import SequenceConfig
 from dgt.sequences.closeness import of_shares
 from dgt.sequences.criterion import LINKS, Criterion, Graph, Sort
-from dgt.sequences.hubs import Hubs, hub_scores
+from dgt.sequences.hub_scores import Hubs, hub_scores
 from dgt.sequences.push import sort_nodes
 from dgt.sequences.tie_order import OrderedGraph
 from dgt.sequences.top import insert

@@ -20,8 +20,8 @@ def sort_nodes(  # type: ignore[no-untyped-def]
 
     This is the method of :func:`dgt.sequences.ppr.ppr_sequences` with three changes. Hubs keep
     their residuals: what they would pass on to a candidate is known from the PageRank of the hubs
-    (:func:`dgt.sequences.hubs.hub_scores`), as is their own score. Residuals have single precision
-    and lie next to the limit from which on they are pushed, so that an edge costs one access to
+    (:mod:`dgt.sequences.hub_scores`), as is their own score. Residuals have single precision and
+    lie next to the limit from which on they are pushed, so that an edge costs one access to
     memory. And the loop over the edges has no branches.
     """
     indptr, indices, degrees = graph.indptr, graph.indices, graph.degrees
