@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from dgt import NodeClassifier
 from dgt.config import Config
+from dgt.data.labels import label_columns
 from dgt.models import MODELS, build
 from dgt.prepare import prepare
 from dgt.training.steps import step, steps_for
@@ -22,7 +23,7 @@ def first_step(precision: str, model: str = "dgt", **settings: Any) -> tuple[nn.
     every precision."""
     data = block_graph(nodes=300)
     config = Config.of(model).replace(precision=precision, hidden_channels=32, **settings)
-    inputs = prepare(data, config)
+    inputs = prepare(data, config, known=label_columns(data.y, 3))
     encoding = inputs.get("encoding")
     torch.manual_seed(0)
     network = build(config, data.num_features, 3, 0 if encoding is None else encoding.size(1))
