@@ -1,11 +1,18 @@
 """Builds DGT from the settings, and the records of DGT and DGT-light."""
 
 from dataclasses import replace
+from typing import Any
 
 from dgt.config import DEFAULT_CRITERIA, Config
 from dgt.nn.model import DGT
 from dgt.nn.record import Model
 from dgt.ops.deformable_attention.reference import Kernel
+
+SHARED = (
+    *("blocks", "heads", "keys", "norm", "mlp_ratio", "feature_layers"),
+    *("dropout", "input_dropout", "encoding_dropout", "node_dropout", "value_dropout"),
+)
+"""Settings that DGT and dgt-plus take as arguments of the same names."""
 
 
 def build(config: Config, in_channels: int, out_channels: int, encoding_channels: int) -> DGT:
@@ -17,26 +24,23 @@ def build(config: Config, in_channels: int, out_channels: int, encoding_channels
         out_channels: Number of classes.
         encoding_channels: Number of columns of the positional encoding; 0 for none.
     """
-    model = config.model
     return DGT(
         in_channels,
-        model.hidden_channels,
+        config.model.hidden_channels,
         out_channels,
-        criteria=len(config.criteria),
-        blocks=model.blocks,
-        heads=model.heads,
-        keys=model.keys,
-        kernel=Kernel(model.interpolation, model.gamma, model.epsilon, model.normalize),
-        norm=model.norm,
-        mlp_ratio=model.mlp_ratio,
-        dropout=model.dropout,
-        input_dropout=model.input_dropout,
         encoding_channels=encoding_channels,
-        encoding_dropout=model.encoding_dropout,
-        node_dropout=model.node_dropout,
-        value_dropout=model.value_dropout,
-        feature_layers=model.feature_layers,
+        **shared_arguments(config),
     )
+
+
+def shared_arguments(config: Config) -> dict[str, Any]:
+    """Returns the keyword arguments that DGT and dgt-plus take from the settings."""
+    model = config.model
+    return {
+        "criteria": len(config.criteria),
+        "kernel": Kernel(model.interpolation, model.gamma, model.epsilon, model.normalize),
+        **{name: getattr(model, name) for name in SHARED},
+    }
 
 
 DGT_MODEL = Model(

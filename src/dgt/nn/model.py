@@ -112,13 +112,9 @@ class DGT(nn.Module):
             input_dropout=input_dropout,
             encoding_dropout=encoding_dropout,
         )
-        self.features = nn.Sequential(
-            SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
+        self.features = feature_embedding(
+            in_channels, hidden_channels, feature_layers, norm, input_dropout, dropout
         )
-        for _ in range(feature_layers - 1):
-            self.features.append(NORMS[norm](hidden_channels))
-            self.features.append(Dropout(dropout, relu=True))
-            self.features.append(Linear(hidden_channels, hidden_channels))
         self.encoding = (
             KatzEncoding(
                 encoding_channels,
@@ -147,11 +143,7 @@ class DGT(nn.Module):
             )
             for _ in range(blocks)
         )
-        self.head = nn.Sequential(
-            NORMS[norm](hidden_channels),
-            Dropout(dropout),
-            Linear(hidden_channels, out_channels),
-        )
+        self.head = logits_layer(hidden_channels, out_channels, norm, dropout)
 
     def embed(self, x: Tensor | Rows, encoding: Tensor | Rows | None = None) -> Tensor:
         """Computes the representations :math:`z^{(0)}` before the first block."""
@@ -234,6 +226,23 @@ class DGT(nn.Module):
         of_nodes = sequences[:, nodes]
         weights = chosen.attention.weights(chosen.norm(z)[nodes], of_nodes)
         return attention_entries(weights, of_nodes, nodes)
+
+
+def feature_embedding(
+    in_channels: int, channels: int, layers: int, norm: str, input_dropout: float, dropout: float
+) -> nn.Sequential:
+    r"""Returns :math:`f_\theta`: linear layers, with norm, ReLU and dropout in between."""
+    embedding = nn.Sequential(SparseLinear(in_channels, channels, dropout=input_dropout))
+    for _ in range(layers - 1):
+        embedding.append(NORMS[norm](channels))
+        embedding.append(Dropout(dropout, relu=True))
+        embedding.append(Linear(channels, channels))
+    return embedding
+
+
+def logits_layer(channels: int, out_channels: int, norm: str, dropout: float) -> nn.Sequential:
+    """Returns the last layer: a norm, dropout and a linear layer."""
+    return nn.Sequential(NORMS[norm](channels), Dropout(dropout), Linear(channels, out_channels))
 
 
 def attention_entries(weights: Tensor, sequences: Tensor, nodes: Tensor) -> list[list[Attention]]:

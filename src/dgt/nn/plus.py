@@ -8,14 +8,17 @@ from torch import Tensor, nn
 
 from dgt.config import ModelConfig
 from dgt.nn.block import Block
-from dgt.nn.model import Attention, attention_entries, groups_by_decay
+from dgt.nn.model import (
+    Attention,
+    attention_entries,
+    feature_embedding,
+    groups_by_decay,
+    logits_layer,
+)
 from dgt.nn.positional import KatzEncoding
 from dgt.nn.scored import LABEL_SCALE, ScoredGraphAttention
 from dgt.ops.deformable_attention.reference import Kernel
-from dgt.ops.dropout import Dropout
 from dgt.ops.linear import Linear
-from dgt.ops.norm import NORMS
-from dgt.ops.sparse import SparseLinear
 
 
 class Reading(NamedTuple):
@@ -89,13 +92,9 @@ class DGTPlus(nn.Module):
         if labels not in ("none", "read", "hide"):
             raise ValueError(f"labels: got {labels!r}, expected 'none', 'read' or 'hide'")
         self.labels = labels
-        self.features = nn.Sequential(
-            SparseLinear(in_channels, hidden_channels, dropout=input_dropout)
+        self.features = feature_embedding(
+            in_channels, hidden_channels, feature_layers, norm, input_dropout, dropout
         )
-        for _ in range(feature_layers - 1):
-            self.features.append(NORMS[norm](hidden_channels))
-            self.features.append(Dropout(dropout, relu=True))
-            self.features.append(Linear(hidden_channels, hidden_channels))
         self.encoding = None
         if encoding_channels:
             self.encoding = KatzEncoding(
@@ -127,11 +126,7 @@ class DGTPlus(nn.Module):
             )
             for l in range(blocks)
         )
-        self.head = nn.Sequential(
-            NORMS[norm](hidden_channels),
-            Dropout(dropout),
-            Linear(hidden_channels, out_channels),
-        )
+        self.head = logits_layer(hidden_channels, out_channels, norm, dropout)
 
     def embed(self, x: Tensor, labels: Tensor | None, encoding: Tensor | None) -> Tensor:
         """Computes the representations :math:`z^{(0)}` before the first block."""

@@ -5,9 +5,9 @@ from typing import Any
 from dgt.config import Config
 from dgt.data.labels import label_width
 from dgt.errors import InputError
+from dgt.nn.from_config import shared_arguments
 from dgt.nn.plus import DGTPlus
 from dgt.nn.record import Model, Sizes
-from dgt.ops.deformable_attention.reference import Kernel
 
 # Below this number of features, none can be spared, and the graph has to tell the rest.
 FEW_FEATURES = 64
@@ -34,20 +34,8 @@ def build(config: Config, in_channels: int, out_channels: int, encoding_channels
         out_channels,
         label_channels=label_width(classes),
         labels=model.labels,
-        criteria=len(config.criteria),
-        blocks=model.blocks,
-        heads=model.heads,
-        keys=model.keys,
-        kernel=Kernel(model.interpolation, model.gamma, model.epsilon, model.normalize),
-        norm=model.norm,
-        mlp_ratio=model.mlp_ratio,
-        dropout=model.dropout,
-        input_dropout=model.input_dropout,
         encoding_channels=encoding_channels,
-        encoding_dropout=model.encoding_dropout,
-        node_dropout=model.node_dropout,
-        value_dropout=model.value_dropout,
-        feature_layers=model.feature_layers,
+        **shared_arguments(config),
     )
 
 
