@@ -27,9 +27,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         place = f"dgt.sequences.{name}"
         real = getattr(importlib.import_module(place), f"{name}_sequences")
 
-        def make(*arguments: object, name: str = name, real: object = real) -> np.ndarray:
+        def make(
+            *given: object, name: str = name, real: object = real, **named: object
+        ) -> np.ndarray:
             names.append(name)
-            return real(*arguments)  # type: ignore[operator]
+            return real(*given, **named)  # type: ignore[operator]
 
         monkeypatch.setattr(f"{place}.{name}_sequences", make)
     return names
