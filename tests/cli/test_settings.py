@@ -15,12 +15,13 @@ def search(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """Replaces the search and records its settings."""
     seen: dict[str, object] = {}
 
-    def stand_in(graph, config, out, **rest):
+    def stand_in(graph, configs, **rest):
         seen.clear()
+        (config,) = configs.values()
         seen.update(rest, config=config)
-        return {"metric": "accuracy", "preset": "p.toml", "best": [], "importances": {}}
+        return [{"error": "nothing was searched"}]
 
-    monkeypatch.setattr("dgt.tune.search", stand_in)
+    monkeypatch.setattr("dgt.tune.search_models", stand_in)
     return seen
 
 
