@@ -40,14 +40,19 @@ def test_a_file_takes_precedence_over_model_defaults(graph: Path, tmp_path: Path
 
 def test_defaults_of_the_model_are_not_explicit(graph: Path, tmp_path: Path, monkeypatch):
     seen = {}
-    monkeypatch.setattr("dgt.tune.search", lambda graph, config, out, **rest: seen.update(rest))
+
+    def stand_in(graph, configs, **rest):
+        seen.update(rest)
+        return [{"error": "nothing was searched"}]
+
+    monkeypatch.setattr("dgt.tune.search_models", stand_in)
     assert main(["tune", str(graph), "--model", "gat", "--heads", "1", "--json"]) == 0
     assert set(seen["fixed"]) == {"model", "heads"}
 
 
-@pytest.mark.parametrize("grid", [None, "paper"])
-def test_the_search_space_is_the_paper_s_grid(grid: str | None):
-    space = search_space(Config.of("gat"), grid, fixed=("heads",))
+@pytest.mark.parametrize(("model", "grid"), [("gat", "paper"), ("sgc", None)])
+def test_the_search_space_is_the_paper_s_grid(model: str, grid: str | None):
+    space = search_space(Config.of(model), grid, fixed=("heads",))
     assert {name: values.choices for name, values in space.items()} == {
         "lr": (0.05, 0.01, 0.005),
         "weight_decay": (1e-3, 5e-4, 5e-5),
