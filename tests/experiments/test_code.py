@@ -118,7 +118,7 @@ GT = {"gt-full", "gt-sparse"}
         ("encodings/katz.py", DGT),
         ("encodings/degree.py", {"dgt-plus"}),
         ("encodings/laplacian.py", GT),
-        ("nn/from_config.py", DGT),
+        ("nn/from_config.py", DGT | {"dgt-plus"}),
         ("nn/plus.py", {"dgt-plus"}),
         ("nn/plus_config.py", {"dgt-plus"}),
         ("data/labels.py", NAMES),
