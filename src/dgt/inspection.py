@@ -99,7 +99,8 @@ class Inspection:
     def weights(self, nodes: Tensor) -> Tensor:
         """Returns the :func:`~dgt.explain.key_weights` of some nodes. Shape: ``(Q, N)``."""
         name = self.config.model.model
-        return model_weights(self.model, name, self.inputs, self.data.num_nodes, nodes)
+        inputs = self.steps.inputs_of(nodes)
+        return model_weights(self.model, name, inputs, self.data.num_nodes, nodes)
 
     def explain(self, node: int | str, top: int = 20) -> Explanation:
         """See :meth:`dgt.NodeClassifier.explain`."""

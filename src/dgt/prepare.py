@@ -140,6 +140,11 @@ def reads_direction(config: Config, data: Data) -> bool:
     return read
 
 
+def reads_labels(config: Config) -> bool:
+    """Returns whether the labels of training nodes are an input of the model."""
+    return "labels" in config.record.inputs and config.model.labels != "none"
+
+
 def with_edge_tables(config: Config, data: Data) -> Config:
     """Returns the settings for a graph, unless criteria are set: a model may have other criteria
     for directed edges, and with several edge tables, a model that takes several criteria sorts by

@@ -129,7 +129,7 @@ def test_labels_of_validation_and_test_nodes_reach_no_prediction(labels):
     data, other = block_graph(), block_graph()
     before = fitted(labels, data=data)
     parts = before.facts_.splits
-    # The best epoch depends on validation labels; all epochs are compared by the last one.
+    # The best epoch depends on validation labels, so the losses of all epochs are compared.
     masks = {f"{name}_mask": parts == number
              for number, name in enumerate(("train", "val", "test"), start=1)}  # fmt: skip
     for graph in (data, other):
@@ -157,6 +157,39 @@ def test_a_saved_model_predicts_the_same(labels, tmp_path):
     torch.testing.assert_close(again.inspect(data).logits, own)
     data.y = torch.full_like(data.y, -1)  # labels of the graph are not read, those of the file are
     torch.testing.assert_close(again.inspect(data).logits, own)
+
+
+@pytest.mark.parametrize("labels", ["none", "read"])
+def test_a_file_whose_labels_contradict_its_settings_is_refused(labels, tmp_path):
+    fitted(labels).save(tmp_path)
+    path = tmp_path / "config.toml"
+    other = {"none": "read", "read": "none"}[labels]
+    path.write_text(path.read_text().replace(f'labels = "{labels}"', f'labels = "{other}"'))
+    with pytest.raises(InputError, match="which contradicts labels ="):
+        NodeClassifier.load(tmp_path)
+
+
+def test_labels_of_other_nodes_in_a_file_are_refused(tmp_path):
+    model = fitted("read")
+    facts = model.facts_
+    test_node = int((facts.splits == 3).nonzero()[0])
+    facts.known[test_node] = 0
+    model.save(tmp_path)
+    with pytest.raises(InputError, match="expected labels of training nodes only"):
+        NodeClassifier.load(tmp_path)
+
+
+def test_other_models_do_not_store_labels():
+    model = NodeClassifier(**QUICK, model="gcn", labels="read").fit(block_graph())
+    assert model.facts_.known is None
+
+
+def test_attention_does_not_depend_on_the_label_of_its_node():
+    model = fitted("hide")
+    node = int((model.facts_.known >= 0).nonzero()[0])
+    before = model.inspect().weights(torch.tensor([node]))
+    model._steps.given["labels"][node] = torch.tensor([0.0, 9.0, 0.0, 1.0])
+    assert torch.equal(model.inspect().weights(torch.tensor([node])), before)
 
 
 def test_another_graph_is_refused_if_labels_are_read():

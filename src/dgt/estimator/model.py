@@ -17,7 +17,7 @@ from dgt.errors import InputError
 from dgt.inspection import Inspection
 from dgt.models import build, require_memory, require_weights
 from dgt.nn.flops import multiply_adds
-from dgt.prepare import carries_over, prepare
+from dgt.prepare import carries_over, prepare, reads_labels
 from dgt.runs.facts import Facts
 from dgt.runs.features import with_features
 from dgt.runs.files import Settings, read_metrics, read_settings
@@ -241,6 +241,12 @@ class NodeModel:
     def _restore(self, folder: RunFolder) -> Self:
         self._device = device_of(self.config)
         weights, facts = read_model(folder.model)
+        if (facts.known is not None) != reads_labels(self.config_):
+            stored = "no labels" if facts.known is None else "labels"
+            raise InputError(
+                f"{folder.model}: holds {stored} of training nodes, which contradicts labels = "
+                f"{self.config_.model.labels!r} in config.toml"
+            )
         require_weights(folder.model, weights, self.config_, self._sizes(facts))
         self._build(facts)
         self.model_.load_state_dict(weights)

@@ -23,6 +23,8 @@ FORMAT = 1
 NODE_KEYS = "graph.node_keys"
 SPLITS = "graph.splits"
 KNOWN = "graph.known_labels"
+# The number of the training nodes in the splits.
+TRAIN = 1 + PARTS.index("train")
 
 
 def write_model(path: Path, weights: dict[str, Tensor], facts: Facts) -> None:
@@ -119,6 +121,8 @@ def _check_known(facts: Facts, known: Tensor, place: str) -> None:
     }[facts.task]
     if known.dtype != dtype or known.shape != shape:
         raise InputError(f"{place}: {KNOWN}: expected {dtype}, one label per node")
+    if facts.splits is None or bool((is_labeled(known) & (facts.splits != TRAIN)).any()):
+        raise InputError(f"{place}: {KNOWN}: expected labels of training nodes only")
     found = known[is_labeled(known)]
     numbers = facts.task == "regression"
     if not bool(found.isfinite().all() if numbers else ((found >= 0) & (found <= most)).all()):

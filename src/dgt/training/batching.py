@@ -42,6 +42,10 @@ class Whole:
         """Returns the logits of the nodes (default: all) that belong to this process."""
         return model(**self.given, nodes=nodes)
 
+    def inputs_of(self, nodes: Tensor) -> dict[str, Any]:
+        """Returns the model's keyword arguments for a look at some nodes."""
+        return dict(self.given)
+
     def predict(self, model: Forward) -> Tensor:
         """Returns the logits of all nodes, on every process."""
         return self.logits(model)

@@ -1,6 +1,7 @@
 """Training and prediction with known labels as input, of which some are hidden."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,8 +30,11 @@ class Hidden(Whole):
     def logits(self, model: Forward, nodes: Tensor | None = None) -> Tensor:
         if nodes is None:
             return self.predict(model)
-        labels = self.given["labels"].index_fill(0, nodes, 0)
-        return model(**{**self.given, "labels": labels}, nodes=nodes)
+        return model(**self.inputs_of(nodes), nodes=nodes)
+
+    def inputs_of(self, nodes: Tensor) -> dict[str, Any]:
+        labels = self.given["labels"]
+        return {**self.given, "labels": labels.index_fill(0, nodes.to(labels.device), 0)}
 
     def predict(self, model: Forward) -> Tensor:
         """Returns the logits of all nodes: of those with known labels in parts as large as those of

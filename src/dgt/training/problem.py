@@ -21,7 +21,7 @@ from dgt.data.targets import normalize_for
 from dgt.encodings import choose_anchors
 from dgt.models import require_memory
 from dgt.nn.record import Sizes
-from dgt.prepare import carries_over, prepare, reads_direction, with_edge_tables
+from dgt.prepare import carries_over, prepare, reads_direction, reads_labels, with_edge_tables
 from dgt.runs.facts import Facts
 from dgt.runs.identity import GraphIdentity, node_ids
 from dgt.system.devices import device_of
@@ -101,7 +101,7 @@ class Problem:
             num_nodes=graph.num_nodes,
             node_keys=graph.keys,
             splits=part_numbers(data),
-            known=labels.known(data) if config.model.labels != "none" else None,
+            known=labels.known(data) if reads_labels(config) else None,
         )
         split = {"given": None, "random": index}.get(splits)
         if splits == "published":
