@@ -1,8 +1,9 @@
 """Computes the input tensors of a model from a graph and the settings."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -74,43 +75,18 @@ def prepare(
         encoding. ``precision`` may replace float32 by float64 or bfloat16. ``INPUTS`` lists the
         inputs of all models.
     """
-    request = Request(data, config, anchors, progress)
-    scored: dict[str, Tensor] = {}
-    if "closeness" in config.record.inputs:
-        settings = config.sequences
-        scored["sequences"], scored["closeness"] = make_scored_sequences(
-            data, config.criteria, settings, progress, cache=True
-        )
-        if config.model.labels == "read":
-            _require_own_first(config, scored["sequences"])
+    request = Request(data, config, anchors, progress, known)
     for name in config.record.inputs:
-        if name not in INPUTS and name not in OWN_INPUTS:
+        if name not in INPUTS:
             wanted = nearest(name, INPUTS)
             raise InputError(f"model {config.model.model}: unknown input {name!r}; {wanted}")
     made = Inputs()
     dtype = DTYPES.get(config.model.precision)
     for name in config.record.inputs:
-        if name == "encoding":
-            value, made.encoding_widths = make.make_columns(data, config.encoding, anchors)
-        elif name == "labels":
-            value = known
-        else:
-            value = scored[name] if name in scored else INPUTS[name](request)
+        value = INPUTS[name](request)
         made[name] = value if dtype is None else _cast(value, dtype)
+    made.encoding_widths = request.encoding_widths
     return made
-
-
-def _require_own_first(config: Config, sequences: Tensor) -> None:
-    """Raises an error unless every node is at the start of its own sequences and nowhere else: that
-    is where a model that reads labels leaves it out."""
-    own = torch.arange(sequences.size(1), dtype=sequences.dtype)[:, None]
-    for choice, sequence in zip(config.criteria, sequences, strict=True):
-        if bool((sequence[:, :1] != own).any() | (sequence[:, 1:] == own).any()):
-            raise InputError(
-                f"criterion {CRITERIA.name(choice)}: a node is not at the start of its own "
-                "sequence, where its label would be left out; choose another criterion, or "
-                "--labels none"
-            )
 
 
 def _cast(value: Tensor | None, dtype: torch.dtype) -> Tensor | None:
@@ -145,10 +121,10 @@ def reads_labels(config: Config) -> bool:
     return "labels" in config.record.inputs and config.model.labels != "none"
 
 
-def with_edge_tables(config: Config, data: Data) -> Config:
-    """Returns the settings for a graph, unless criteria are set: a model may have other criteria
-    for directed edges, and with several edge tables, a model that takes several criteria sorts by
-    each table."""
+def with_default_criteria(config: Config, data: Data) -> Config:
+    """Returns the settings with the default criteria for a graph, unless criteria are set: a model
+    may have other criteria for directed edges, and with several edge tables, a model that takes
+    several criteria sorts by each table."""
     names, record = table_names(data), config.record
     several = "sequences" in record.inputs and not record.single_criterion
     if not several or config.sequences.criteria is not None:
@@ -165,18 +141,23 @@ def with_edge_tables(config: Config, data: Data) -> Config:
     return config.replace(criteria=criteria)
 
 
-class Request(NamedTuple):
-    """The arguments of :func:`prepare`, which every input is computed from."""
+@dataclass
+class Request:
+    """The arguments of :func:`prepare`, which every input is computed from, and what one input
+    leaves for another."""
 
     data: Data
     config: Config
     anchors: Tensor | None = None
     progress: bool = False
+    known: Tensor | None = None
+    scored: tuple[Tensor, Tensor] | None = None
+    """The sequences and their closeness, once they are computed."""
+    encoding_widths: tuple[int, ...] = ()
+    """See :attr:`Inputs.encoding_widths`, once the encoding is computed."""
 
 
 Input = Callable[[Request], Tensor | None]
-OWN_INPUTS = ("closeness", "labels")
-"""Inputs of dgt-plus: the closeness of the nodes in the sequences, and the known labels."""
 
 
 def _edges(make: Callable[..., Tensor], **options: Any) -> Input:
@@ -201,11 +182,44 @@ def _features(given: Request) -> Tensor:
 
 def _sequences(given: Request) -> Tensor:
     config = given.config
+    if "closeness" in config.record.inputs:
+        return _scored(given)[0]
     return make_sequences(given.data, config.criteria, config.sequences, given.progress, cache=True)
 
 
+def _closeness(given: Request) -> Tensor:
+    return _scored(given)[1]
+
+
+def _scored(given: Request) -> tuple[Tensor, Tensor]:
+    config = given.config
+    if given.scored is None:
+        chosen = (config.criteria, config.sequences, given.progress)
+        given.scored = make_scored_sequences(given.data, *chosen, cache=True)
+        if config.model.labels == "read":
+            _require_own_first(config, given.scored[0])
+    return given.scored
+
+
+def _require_own_first(config: Config, sequences: Tensor) -> None:
+    """Raises an error unless every node is at the start of its own sequences and nowhere else: that
+    is where a model that reads labels leaves it out."""
+    nodes = torch.arange(sequences.size(1), dtype=sequences.dtype).split(segments.ROWS)
+    for choice, sequence in zip(config.criteria, sequences, strict=True):
+        # In pieces, as the sequences may be in a file and larger than the memory.
+        for part, own in zip(sequence.split(segments.ROWS), nodes, strict=True):
+            if bool((part[:, 0] != own).any() | (part[:, 1:] == own[:, None]).any()):
+                raise InputError(
+                    f"criterion {CRITERIA.name(choice)}: a node is not at the start of its own "
+                    "sequence, where its label would be left out; choose another criterion, or "
+                    "--labels none"
+                )
+
+
 def _columns(given: Request) -> Tensor | None:
-    return make.make_columns(given.data, given.config.encoding, given.anchors)[0]
+    made = make.make_columns(given.data, given.config.encoding, given.anchors)
+    columns, given.encoding_widths = made
+    return columns
 
 
 def _smoothed(given: Request) -> Tensor:
@@ -232,6 +246,8 @@ def _degrees(given: Request) -> Tensor:
 INPUTS: dict[str, Input] = {
     "x": _features,
     "sequences": _sequences,
+    "closeness": _closeness,
+    "labels": lambda given: given.known,
     "encoding": _columns,
     "smoothed": _smoothed,
     "normalized": _weighted(structures.normalized),

@@ -44,17 +44,18 @@ def prepare(
     from dgt.data import load
     from dgt.data.files import normalize
     from dgt.data.recipe import from_table
-    from dgt.prepare import precompute, with_edge_tables
+    from dgt.prepare import precompute, with_default_criteria
     from dgt.training.problem import Problem
 
     data = load(graph, chosen.train.splits, chosen.data)
     directed = chosen.data.directed
-    if from_table(data):  # its features depend on the training nodes
+    # The features of a table, and the settings of a rule, depend on the training nodes.
+    if from_table(data) or chosen.record.rule is not None:
         problem = Problem.of(data, chosen)
         data, chosen = problem.data, problem.config
     else:
         data = normalize(data, directed=directed)
-        chosen = with_edge_tables(chosen, data)
+        chosen = with_default_criteria(chosen, data)
     result = precompute(data, chosen, out, which, progress=not quiet)
     if json_:
         print_json(result)

@@ -20,8 +20,7 @@ ROOT = Path(dgt.__file__).parent
 SHARED = ("dgt.data.benchmarks", "dgt.estimator.model", "dgt.evaluate.classification")
 """Modules that every run starts from."""
 INPUTS = "dgt.prepare"
-"""The module with the dict ``INPUTS``, of which a run uses the entries of its model, and with the
-function ``prepare``, which computes the other inputs itself."""
+"""The module with the dict ``INPUTS``, of which a run uses the entries of its model."""
 EVERY_RUN = {"data", "estimator", "evaluate", "models", "prepare", "training"}
 """Parts of the package that are followed from ``SHARED``."""
 SOME_RUNS = {"baselines", "encodings", "nn", "ops", "sequences"}
@@ -88,8 +87,8 @@ def _closure(roots: Iterable[str], parts: set[str]) -> set[str]:
 
 
 def _input_modules(name: str) -> set[str]:
-    """Returns the modules that compute an input: those whose names its entry in ``INPUTS``, or else
-    ``prepare``, uses directly or in the functions of ``dgt.prepare`` that it calls."""
+    """Returns the modules that compute an input: those whose names its entry in ``INPUTS`` uses
+    directly or in the functions of ``dgt.prepare`` that it calls."""
     tree, imports = _tree(INPUTS), _imports(INPUTS)
     own = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     found: set[str] = set()
@@ -119,7 +118,7 @@ def _entry(tree: ast.Module, name: str) -> ast.AST:
             for key, value in zip(node.value.keys, node.value.values, strict=True):
                 if key is not None and ast.literal_eval(key) == name:
                     return value
-    return next(n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "prepare")
+    raise KeyError(name)
 
 
 @cache

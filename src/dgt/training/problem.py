@@ -20,8 +20,7 @@ from dgt.data.splits import choose, part_numbers
 from dgt.data.targets import normalize_for
 from dgt.encodings import choose_anchors
 from dgt.models import require_memory
-from dgt.nn.record import Sizes
-from dgt.prepare import carries_over, prepare, reads_direction, reads_labels, with_edge_tables
+from dgt.prepare import carries_over, prepare, reads_direction, reads_labels, with_default_criteria
 from dgt.runs.facts import Facts
 from dgt.runs.identity import GraphIdentity, node_ids
 from dgt.system.devices import device_of
@@ -29,6 +28,7 @@ from dgt.system.machine import trim
 from dgt.system.notes import note_once
 from dgt.training import budget, distributed, labels
 from dgt.training.batching import Chunked, Whole
+from dgt.training.defaults import follow_rule
 from dgt.training.multilabel import MultiLabel
 from dgt.training.ranks import Ranks
 from dgt.training.regression import Regression
@@ -63,7 +63,7 @@ class Problem:
         data = normalize_for(given, config.train.task, directed)
         del given
         require_label(data)
-        config = with_edge_tables(config, data)
+        config = with_default_criteria(config, data)
         directed = reads_direction(config, data)
         if directed:  # so that graphs to predict are read like this one
             config = config.replace(directed=True)
@@ -71,24 +71,20 @@ class Problem:
         index = config.train.split_index
         data, splits = choose(data, config.train.splits, index)
         require_memory(config, data.num_nodes)
-        if device_of(config).type == "cpu":
-            queries, classes = int(data.train_mask.sum()), max(len(data.class_names), 1)
-            budget.require(config, data.num_nodes, queries, classes, distributed.size())
         recipe = Recipe.fit(data, config.data) if tabular else None
         if recipe is not None:
             warn_given_away(data, recipe)
             recipe.apply(data)
         without_table(data)
+        config = follow_rule(config, data)
+        if device_of(config).type == "cpu":
+            queries, classes = int(data.train_mask.sum()), max(len(data.class_names), 1)
+            budget.require(config, data.num_nodes, queries, classes, distributed.size())
         anchors = None
         if carries_over(config) == "anchors":
             given = config.encoding
             count = given.anchors, given.anchor_rule, given.katz_order
             anchors = choose_anchors(data.edge_index, data.num_nodes, *count)
-        classes = len(data.class_names)
-        if config.record.rule is not None:
-            training = int(data.train_mask.sum())
-            sizes = Sizes(data.num_nodes, training, data.x.size(1), max(classes, 1))
-            config = config.by_rule(config.record.rule(sizes))
         ids, graph = node_ids(data), GraphIdentity.of(data, directed)
         facts = Facts(
             in_channels=data.x.size(1),

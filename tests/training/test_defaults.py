@@ -1,0 +1,61 @@
+"""Settings that follow from the sizes of a graph, and the note that says so."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from dgt import NodeClassifier
+from dgt.cli import main
+from dgt.runs.files import read_settings
+from dgt.system.notes import note_once
+from tests.small import QUICK, block_graph, flags, write_folder
+
+PLUS = {"model": "dgt-plus", "epochs": 1, "hidden_channels": 16}
+
+
+@pytest.fixture(autouse=True)
+def _note_again() -> None:
+    note_once.cache_clear()
+
+
+def test_a_note_names_the_settings_of_the_rule_that_are_not_defaults(tmp_path, caplog):
+    graph = write_folder(tmp_path / "colors", block_graph())
+    command = ["train", str(graph), "--model=dgt-plus", "--epochs=1", "--blocks=2", "--length=8"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    notes = [text for text in caplog.messages if text.startswith("dgt-plus chose")]
+    assert len(notes) == 1
+    words = notes[0].split()
+    assert "90 nodes and 12 features" in notes[0]
+    assert "--blocks" not in words  # set explicitly
+    assert "--labels" not in words  # read is the default, too
+    settings = read_settings(tmp_path / "run").config.flat()
+    for flag, value in pairwise(words):
+        if flag.startswith("--"):
+            assert str(settings[flag[2:].replace("-", "_")]) == value
+
+
+def test_no_note_if_nothing_differs(tmp_path, caplog):
+    graph = write_folder(tmp_path / "colors", block_graph(features=70))
+    assert main(["train", str(graph), "--out", str(tmp_path / "run"), "--quiet",
+                 *flags(model="dgt-plus", epochs=1)]) == 0  # fmt: skip
+    assert "chose" not in caplog.text
+
+
+def test_prepared_sequences_are_those_of_training(tmp_path: Path, monkeypatch, capsys):
+    """The rule shortens the sequences of this graph."""
+    monkeypatch.setenv("DGT_CACHE", str(tmp_path / "cache"))
+    graph = write_folder(tmp_path / "colors", block_graph())
+    assert main(["prepare", str(graph), "--model=dgt-plus", "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["made"] == 4
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
+    command = ["train", str(graph), "--model=dgt-plus", "--epochs=1", "--quiet"]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
+    assert after == before
+
+
+def test_other_models_follow_no_rule():
+    model = NodeClassifier(**QUICK).fit(block_graph())
+    assert model.config_ == model.config
