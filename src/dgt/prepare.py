@@ -1,6 +1,6 @@
 """Computes the input tensors of a model from a graph and the settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,24 +121,34 @@ def reads_labels(config: Config) -> bool:
     return "labels" in config.record.inputs and config.model.labels != "none"
 
 
-def with_default_criteria(config: Config, data: Data) -> Config:
+def with_default_criteria(
+    config: Config, data: Data, criteria: Sequence[CriterionChoice] = ()
+) -> Config:
     """Returns the settings with the default criteria for a graph, unless criteria are set: a model
     may have other criteria for directed edges, and with several edge tables, a model that takes
-    several criteria sorts by each table."""
+    several criteria sorts by each table.
+
+    Args:
+        config: The settings.
+        data: The graph.
+        criteria: Criteria to use in place of the model's defaults.
+    """
     names, record = table_names(data), config.record
     several = "sequences" in record.inputs and not record.single_criterion
     if not several or config.sequences.criteria is not None:
         return config
-    if record.directed_criteria and is_directed(data):
-        config = config.replace(criteria=record.directed_criteria)
+    if not criteria and record.directed_criteria and is_directed(data):
+        criteria = record.directed_criteria
+    if criteria:
+        config = config.replace(criteria=tuple(criteria))
     if not names:
         return config
-    criteria: list[CriterionChoice] = []
+    by_table: list[CriterionChoice] = []
     for choice in config.criteria:
         by_edges = "edge_index" in CRITERIA.record(choice).reads
         own = [f"{CRITERIA.name(choice)}:{name}" for name in names]
-        criteria += own if by_edges else [choice]
-    return config.replace(criteria=criteria)
+        by_table += own if by_edges else [choice]
+    return config.replace(criteria=by_table)
 
 
 @dataclass

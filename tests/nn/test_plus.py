@@ -216,11 +216,11 @@ def test_numbers_are_read_too():
 
 
 def test_defaults_follow_the_number_of_features_unless_they_are_set():
-    many, few = Sizes(5000, 2000, 500, 5), Sizes(5000, 2000, 7, 2)
+    many, few = Sizes(5000, 2000, 900, 500, 5, False), Sizes(5000, 2000, 900, 7, 2, False)
     config = Config.of("dgt-plus")
     assert config.by_rule(rule(many)) == config
     assert config.by_rule(rule(few)).model.labels == "hide"
-    assert config.by_rule(rule(few._replace(training_nodes=50))).model.labels == "read"
+    assert config.by_rule(rule(few._replace(minority=50))).model.labels == "read"
     assert config.by_rule(rule(few)).model.input_dropout == 0
     set_to_default = config.replace(input_dropout=0.7)
     assert set_to_default.by_rule(rule(few)).model.input_dropout == 0.7
@@ -234,7 +234,7 @@ def test_a_run_keeps_the_settings_of_the_rule():
     assert model.config.model.input_dropout == 0.7
     assert model.config_.model.input_dropout == 0.0
     assert model.config_.model.norm == "batch"
-    assert model.config_.criteria == ("alike", "neighbors", "ppr", "similarity")
+    assert model.config_.criteria == ("neighbors", "ppr")
 
 
 def test_a_directed_graph_is_sorted_by_out_links():
@@ -253,3 +253,15 @@ def test_criteria_that_do_not_start_with_the_reader_are_refused():
 def test_reading_labels_takes_sequences_of_others():
     with pytest.raises(InputError, match="length: got 1"):
         NodeClassifier(**PLUS | {"length": 1}).fit(block_graph())
+
+
+def test_training_starts_from_the_frequencies_of_classes():
+    data = block_graph()
+    data.y[:] = 0
+    data.y[::10] = 1
+    model = NodeClassifier(**PLUS | {"lr": 1e-9}).fit(data)
+    y = data.y[model._data.train_mask]
+    start = model.model_.head[-1].bias.softmax(0)
+    assert start.tolist() == pytest.approx(
+        [(int((y == label).sum()) + 1) / (len(y) + 2) for label in (0, 1)], abs=1e-3
+    )

@@ -31,8 +31,9 @@ def test_a_note_names_the_settings_of_the_rule_that_are_not_defaults(tmp_path, c
     assert "--blocks" not in words  # set explicitly
     assert "--labels" not in words  # read is the default, too
     settings = read_settings(tmp_path / "run").config.flat()
+    assert notes[0].endswith("--criteria neighbors ppr")
     for flag, value in pairwise(words):
-        if flag.startswith("--"):
+        if flag.startswith("--") and flag != "--criteria":
             assert str(settings[flag[2:].replace("-", "_")]) == value
 
 
@@ -44,11 +45,11 @@ def test_no_note_if_nothing_differs(tmp_path, caplog):
 
 
 def test_prepared_sequences_are_those_of_training(tmp_path: Path, monkeypatch, capsys):
-    """The rule shortens the sequences of this graph."""
+    """The rule chooses criteria for this graph."""
     monkeypatch.setenv("DGT_CACHE", str(tmp_path / "cache"))
     graph = write_folder(tmp_path / "colors", block_graph())
     assert main(["prepare", str(graph), "--model=dgt-plus", "--json", "--quiet"]) == 0
-    assert json.loads(capsys.readouterr().out)["made"] == 4
+    assert json.loads(capsys.readouterr().out)["made"] == 2
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.npy")}
     command = ["train", str(graph), "--model=dgt-plus", "--epochs=1", "--quiet"]
     assert main([*command, "--out", str(tmp_path / "run")]) == 0

@@ -16,7 +16,7 @@ from dgt.cli.train import show_metrics
 from dgt.config import Config
 from dgt.data import load
 from dgt.data.splits import random_split
-from dgt.training.labels import balanced_weights, positive_class, rare_classes
+from dgt.training.labels import balanced_weights, minority, positive_class, rare_classes
 from dgt.training.problem import Problem
 from dgt.training.task import Classification, best_threshold
 from tests.small import QUICK, block_graph
@@ -33,6 +33,12 @@ def with_few(positive: int = 6, nodes: int = 90) -> Data:
     for n, part in enumerate(("train", "val", "test")):
         data[f"{part}_mask"][n::3] = True
     return data
+
+
+def test_the_minority_is_what_remains_of_the_training_nodes():
+    data = with_few(positive=12)
+    assert minority(data, "classification") == int(data.y[data.train_mask].sum()) == 4
+    assert minority(data, "regression") == int(data.train_mask.sum())
 
 
 def test_which_classes_are_rare():

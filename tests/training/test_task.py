@@ -12,8 +12,10 @@ from dgt.models import build
 from dgt.runs.folder import RunFolder
 from dgt.training.batching import Whole
 from dgt.training.loop import fit
+from dgt.training.multilabel import MultiLabel
+from dgt.training.regression import Regression
 from dgt.training.steps import step
-from dgt.training.task import Classification
+from dgt.training.task import Classification, Task
 from tests.small import block_graph
 from tests.training.toy import CLASSES, F, N, make_problem, net
 
@@ -107,3 +109,38 @@ def test_a_step_runs_on_the_meta_device():
     for tensor in (loss, logits, *(weight.grad for weight in model.parameters())):
         assert tensor is not None
         assert tensor.device.type == "meta"
+
+
+@pytest.mark.parametrize(
+    "task", [Classification(3), MultiLabel(2), Regression(mean=5.0, scale=2.0)]
+)
+def test_no_other_constant_logits_have_a_smaller_loss(task: Task):
+    torch.manual_seed(0)
+    if task.name == "regression":
+        y = torch.randn(4000)
+        y = 5 + 2 * (y - y.mean()) / y.std()
+    elif task.name == "multilabel":
+        y = (torch.rand(4000, 2) < torch.tensor([0.02, 0.6])).long()
+    else:
+        y = torch.multinomial(torch.tensor([0.9, 0.02, 0.08]), 4000, replacement=True)
+    start = task.constant(y)
+    assert start.shape == (task.out_channels,)
+
+    def loss(logits: Tensor) -> float:
+        return task.loss(logits.expand(len(y), -1), y).item() / len(y)
+
+    for channel in range(task.out_channels):
+        for change in (-0.3, 0.3):
+            other = start.clone()
+            other[channel] += change
+            assert loss(start) < loss(other)
+
+
+def test_class_weights_count_in_the_constant_logits():
+    y = torch.tensor([0] * 99 + [1] * 9)
+    task = Classification(2, class_weights=torch.tensor([0.1, 1.0]))
+    assert task.constant(y).tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
+
+
+def test_a_class_without_nodes_stays_possible():
+    assert Classification(3).constant(torch.tensor([0, 1, 1])).isfinite().all()

@@ -102,21 +102,23 @@ def test_the_spaces_of_models():
     assert full_space("sgc") == paper_grid("sgc")
     # what follows from the sizes of a graph is in the space, too
     for nodes in (10, 10_000):
-        for name, value in MODELS["dgt-plus"].rule(Sizes(nodes, nodes, 5, 2)).items():
+        follows = MODELS["dgt-plus"].rule(Sizes(nodes, nodes, nodes, 5, 2, False))
+        del follows["criteria"]
+        for name, value in follows.items():
             assert plus[name]._contains(plus[name].to_internal_repr(value)), name
 
 
 def test_settings_that_follow_from_the_graph_are_tried_first(graph, tmp_path, trained):
-    """The graph has few features, so that dgt-plus has three blocks by default."""
+    """The graph has few features, so that dgt-plus has a wide kernel by default."""
     config = Config.of("dgt-plus")
     fitted = NodeClassifier(config.replace(epochs=1)).fit(load(graph)).config_.flat()
-    assert fitted["blocks"] == 3 != config.model.blocks
+    assert fitted["gamma"] == 64 != config.model.gamma
     search(graph, config, tmp_path / "all", trials=1, runs=1, workers=1)
     found = records(tmp_path / "all")[0]["settings"]
     assert found == {name: fitted[name] for name in full_space("dgt-plus")}
     search(graph, config, tmp_path / "grid", grid="paper", trials=1, runs=1, workers=1)
     written = Config.from_dict(read_toml(tmp_path / "grid" / "colors-dgt-plus.toml"))
-    assert written.model.blocks == 3
+    assert written.model.gamma == 64
     given = config.replace(blocks=2)
     search(graph, given, tmp_path / "given", fixed=("blocks",), trials=1, runs=1, workers=1)
     written = Config.from_dict(read_toml(tmp_path / "given" / "colors-dgt-plus.toml"))

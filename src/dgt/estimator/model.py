@@ -113,6 +113,10 @@ class NodeModel:
             return self
         self._build(problem.facts)
         self._task = problem.task()
+        start_from = getattr(self.model_, "start_from", None)
+        if start_from is not None:
+            y, train_mask, _ = problem.targets
+            start_from(self._task.constant(y[train_mask]))
         if distributed.rank() > 0:
             folder = None  # only rank 0 writes
         if folder is not None:

@@ -128,6 +128,12 @@ class DGTPlus(nn.Module):
         )
         self.head = logits_layer(hidden_channels, out_channels, norm, dropout)
 
+    @torch.no_grad()
+    def start_from(self, logits: Tensor) -> None:
+        """Sets the logits that training starts from, the same for all nodes. Shape:
+        ``(out_channels,)``."""
+        cast(Tensor, self.head[-1].bias).copy_(logits)
+
     def embed(self, x: Tensor, labels: Tensor | None, encoding: Tensor | None) -> Tensor:
         """Computes the representations :math:`z^{(0)}` before the first block."""
         z = self.features(x)

@@ -11,8 +11,10 @@ from dgt.nn.record import Model, Sizes
 
 # Below this number of features, none can be spared, and the graph has to tell the rest.
 FEW_FEATURES = 64
-# From this number of training nodes on, a tenth of them is enough for a step.
-MANY_NODES = 1000
+# From this number of training nodes outside of the most frequent class on, a tenth of the training
+# nodes is enough for a step, and there is enough to learn from for several blocks.
+MANY_NODES = 500
+NEAR = ("neighbors", "ppr")
 
 
 def build(config: Config, in_channels: int, out_channels: int, encoding_channels: int) -> DGTPlus:
@@ -43,21 +45,25 @@ def rule(sizes: Sizes) -> dict[str, Any]:
     """Returns the settings that follow from the sizes of a graph.
 
     Many features, such as words, need strong dropout, and one block is enough. Few features leave
-    nothing to drop: what a node is like depends on its surroundings, which take several blocks and,
-    if there are enough training nodes to hide some, their labels.
+    nothing to drop: what a node is like depends on its surroundings, on all of them alike, so that
+    the kernel is wide. If there is enough to learn from, several blocks read them, with labels.
     """
     if sizes.features >= FEW_FEATURES:
         return {}
-    many = sizes.training_nodes >= MANY_NODES
+    many = sizes.minority >= MANY_NODES
     return {
+        "criteria": ("alike-out", *NEAR) if sizes.directed else NEAR,
         "labels": "hide" if many else "read",
-        "length": 16,
-        "blocks": 3,
+        "length": 16 if many else 32,
+        "blocks": 3 if many else 1,
+        "gamma": 64.0,
+        "epsilon": 16.0,
         "norm": "batch",
         "dropout": 0.2,
         "input_dropout": 0.0,
         "value_dropout": 0.0,
         "key_weight_decay": 1.0,
+        "average": 0.9,
     }
 
 

@@ -17,12 +17,17 @@ def no_memory(config: Config, nodes: int) -> float:
 
 
 class Sizes(NamedTuple):
-    """The numbers that a rule for defaults may depend on."""
+    """What a rule for defaults may depend on."""
 
     nodes: int
     training_nodes: int
+    minority: int
+    """Training nodes that are not of the most frequent class; all of them if there are no
+    classes."""
     features: int
     classes: int
+    directed: bool
+    """Whether edges are directed."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,39 +1,59 @@
 """Settings that nobody has set and that follow from the sizes of a graph."""
 
+from typing import Any
+
 from torch_geometric.data import Data
 
-from dgt.config import Config
+from dgt.config import CRITERIA, Config
+from dgt.data.direction import is_directed
 from dgt.nn.record import Sizes
+from dgt.prepare import with_default_criteria
 from dgt.system.notes import note_once
 from dgt.training import distributed
+from dgt.training.labels import minority
 
 
-def follow_rule(config: Config, data: Data) -> Config:
-    """Returns the settings with those that the model's rule chooses for a graph with a split, and
-    notes which of them differ from the model's defaults.
+def follow_graph(config: Config, data: Data) -> Config:
+    """Returns the settings with those that follow from a graph with a split: by the model's rule,
+    and criteria by its edges. Notes what the rule has chosen.
 
     Args:
         config: The settings.
-        data: The graph, with ``x``, ``train_mask`` and ``class_names``.
+        data: The graph, with ``x``, ``y``, ``train_mask`` and ``class_names``.
     """
     rule = config.record.rule
     if rule is None:
-        return config
-    features, classes = data.x.size(1), max(len(data.class_names), 1)
-    chosen = rule(Sizes(data.num_nodes, int(data.train_mask.sum()), features, classes))
+        return with_default_criteria(config, data)
+    sizes = _sizes(config, data)
+    chosen = rule(sizes)
     if chosen.get("norm") == "batch" and not _all_at_once(config):
-        chosen = {name: value for name, value in chosen.items() if name != "norm"}
-    followed = config.by_rule(chosen)
+        del chosen["norm"]
+    criteria = chosen.pop("criteria", ())
+    followed = with_default_criteria(config.by_rule(chosen), data, criteria)
+    if criteria and followed.criteria != config.criteria:
+        chosen["criteria"] = followed.criteria
     before, after = config.flat(), followed.flat()
-    changed = [
-        f"--{name.replace('_', '-')} {after[name]}"
-        for name in chosen
-        if after[name] != before[name]
-    ]
+    changed = {name: after[name] for name in chosen if after[name] != before[name]}
     if changed and distributed.rank() == 0:
-        sizes = f"{data.num_nodes:,} nodes and {features:,} features"
-        note_once(f"{config.model.model} chose for {sizes}: {' '.join(changed)}")
+        flags = (f"--{name.replace('_', '-')} {_text(value)}" for name, value in changed.items())
+        given = f"{sizes.nodes:,} nodes and {sizes.features:,} features"
+        note_once(f"{config.model.model} chose for {given}: {' '.join(flags)}")
     return followed
+
+
+def _sizes(config: Config, data: Data) -> Sizes:
+    return Sizes(
+        nodes=data.num_nodes,
+        training_nodes=int(data.train_mask.sum()),
+        minority=minority(data, config.train.task),
+        features=data.x.size(1),
+        classes=max(len(data.class_names), 1),
+        directed=is_directed(data),
+    )
+
+
+def _text(value: Any) -> str:
+    return " ".join(map(CRITERIA.name, value)) if isinstance(value, tuple) else str(value)
 
 
 def _all_at_once(config: Config) -> bool:

@@ -84,6 +84,15 @@ def class_counts(y: Tensor, classes: int) -> Tensor:
     return y[y >= 0].bincount(minlength=classes)
 
 
+def minority(data: Data, task: TaskKind) -> int:
+    """Returns the number of training nodes that are not of the most frequent class. For tasks
+    without classes, that is all of them."""
+    own = data.y[data.train_mask]
+    if task != "classification":
+        return len(own)
+    return len(own) - int(class_counts(own, len(data.class_names)).max())
+
+
 def rare_classes(counts: Tensor) -> list[int]:
     """Returns the classes with so few nodes that accuracy says little about them."""
     few = (counts < RARE_SHARE * counts.sum()) & (counts < RARE_RATIO * counts.max())

@@ -20,7 +20,7 @@ from dgt.data.splits import choose, part_numbers
 from dgt.data.targets import normalize_for
 from dgt.encodings import choose_anchors
 from dgt.models import require_memory
-from dgt.prepare import carries_over, prepare, reads_direction, reads_labels, with_default_criteria
+from dgt.prepare import carries_over, prepare, reads_direction, reads_labels
 from dgt.runs.facts import Facts
 from dgt.runs.identity import GraphIdentity, node_ids
 from dgt.system.devices import device_of
@@ -28,7 +28,7 @@ from dgt.system.machine import trim
 from dgt.system.notes import note_once
 from dgt.training import budget, distributed, labels
 from dgt.training.batching import Chunked, Whole
-from dgt.training.defaults import follow_rule
+from dgt.training.defaults import follow_graph
 from dgt.training.multilabel import MultiLabel
 from dgt.training.ranks import Ranks
 from dgt.training.regression import Regression
@@ -63,10 +63,6 @@ class Problem:
         data = normalize_for(given, config.train.task, directed)
         del given
         require_label(data)
-        config = with_default_criteria(config, data)
-        directed = reads_direction(config, data)
-        if directed:  # so that graphs to predict are read like this one
-            config = config.replace(directed=True)
         masks = data.get("train_mask")
         index = config.train.split_index
         data, splits = choose(data, config.train.splits, index)
@@ -76,7 +72,10 @@ class Problem:
             warn_given_away(data, recipe)
             recipe.apply(data)
         without_table(data)
-        config = follow_rule(config, data)
+        config = follow_graph(config, data)
+        directed = reads_direction(config, data)
+        if directed:  # so that graphs to predict are read like this one
+            config = config.replace(directed=True)
         if device_of(config).type == "cpu":
             queries, classes = int(data.train_mask.sum()), max(len(data.class_names), 1)
             budget.require(config, data.num_nodes, queries, classes, distributed.size())

@@ -54,6 +54,11 @@ class Task(ABC):
     def predict(self, logits: Tensor) -> Tensor:
         """Returns the prediction for each node, in the form of the labels."""
 
+    @abstractmethod
+    def constant(self, y: Tensor) -> Tensor:
+        """Returns the logits that fit some labels best, if all nodes had the same. Shape:
+        ``(out_channels,)``."""
+
     def comparable(self, logits: Tensor, y: Tensor, metric: Metric) -> tuple[Tensor, Tensor]:
         """Returns the scores and the labels in the form that a metric expects."""
         return self.scores(logits.double()), y
@@ -122,6 +127,13 @@ class Classification(Task):
             return logits.argmax(dim=1)
         found = self.scores(logits.double())[:, self.positive] >= self.threshold
         return torch.where(found, self.positive, 1 - self.positive)
+
+    def constant(self, y: Tensor) -> Tensor:
+        # One node more of each class, so that a class without nodes stays possible.
+        counts = y.bincount(minlength=self.out_channels).float() + 1
+        if self.class_weights is not None:
+            counts *= self.class_weights.to(counts)
+        return counts.log() - counts.log().mean()
 
     def comparable(self, logits: Tensor, y: Tensor, metric: Metric) -> tuple[Tensor, Tensor]:
         if metric.probabilities:
