@@ -162,10 +162,10 @@ def test_a_raw_table_of_payments_is_read_as_it_is(tmp_path: Path) -> None:
 def test_links_give_fraud_away() -> None:
     import fraud
 
-    # The settings were chosen on the tables of seeds 0 to 2.
+    # The rule for the defaults was made on the tables of seeds 0 to 2.
     rows = [fraud.compare(12_000, seed, *fraud.SETTINGS) for seed in (3, 4, 5)]
     names = ("dgt", "trees", "trees with neighbors")
     dgt, alone, near = (sum(row[name] for row in rows) for name in names)
     assert all(0.015 < row["positives"] < 0.025 for row in rows)
     assert dgt >= 2 * alone
-    assert dgt >= 0.75 * near  # 0.83 when it was measured
+    assert dgt >= 0.9 * near  # 0.97 when it was measured
