@@ -23,6 +23,7 @@ from dgt.data import load
 from dgt.data.splits import choose
 from dgt.evaluate.classification import accuracy
 from dgt.nn import DGT, build
+from dgt.nn.level import Level
 from dgt.ops.deformable_attention.reference import sample
 from dgt.prepare import prepare
 from dgt.system.workers import share
@@ -102,7 +103,7 @@ def offsets(model: DGT, inputs: dict[str, Tensor | None]) -> Tensor:
     model.eval()
     z = model.embed(inputs["x"], inputs["encoding"])
     for block in model.blocks[:-1]:
-        z = block(z, inputs["sequences"])
+        z = block(z, Level(inputs["sequences"]))
     last = model.blocks[-1]
     return sample(last.attention.queries(last.norm(z)))[0]
 

@@ -24,6 +24,7 @@ from dgt.errors import InputError, nearest
 from dgt.sequences.make import (
     make_scored_sequences,
     make_sequences,
+    mapped_scored_sequences,
     mapped_sequences,
     sequence_rows,
 )
@@ -320,9 +321,9 @@ def precompute(
         for _ in segments.through(one, folder, shard, progress, must_write=True):
             pass
     shape = (len(every), data.num_nodes, config.sequences.length)
-    complete = len(sequences) == len(every) and not scored
+    complete = len(sequences) == len(every)
     if complete and not any(one.missing(folder) for one in sequences):
-        mapped_sequences(sequences, shape, folder)
+        (mapped_scored_sequences if scored else mapped_sequences)(sequences, shape, folder)
     return {
         "folder": str(folder),
         "segments": sum(len(one.segments()) for one in rows),

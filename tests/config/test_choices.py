@@ -232,7 +232,7 @@ def test_a_model_is_added_by_its_record() -> None:
     assert isinstance(classifier.model_, Linear)
     assert classifier.config.model.input_dropout == 0.0
     assert list(search_space(classifier.config)) == ["lr", "weight_decay"]
-    with pytest.raises(InputError, match="batch_size: only dgt and dgt-light support it"):
+    with pytest.raises(InputError, match="batch_size: only dgt, dgt-light and dgt-plus support it"):
         Config.of("linear").replace(batch_size=10)
 
 

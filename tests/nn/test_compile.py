@@ -8,6 +8,7 @@ from torch import Tensor
 
 from dgt import InputError, NodeClassifier
 from dgt.config import Config
+from dgt.data.labels import label_columns
 from dgt.models import build
 from dgt.ops.sparse import Parts
 from dgt.prepare import prepare
@@ -37,7 +38,7 @@ def compare(backend: str, **settings: Any) -> float:
     data = block_graph(features=100)
     data.x = data.x * (data.x > 2.6)  # sparse
     config = Config().replace(**{"hidden_channels": 16, **settings})
-    inputs = prepare(data, config)
+    inputs = prepare(data, config, known=label_columns(data.y, 3))
     assert inputs["x"].layout == torch.sparse_csr
     torch.manual_seed(0)
     encoding = inputs["encoding"]
@@ -54,8 +55,10 @@ def compare(backend: str, **settings: Any) -> float:
         {"model": "dgt-light", "value_dropout": 0.3, "interpolation": "bilinear"},
         {"norm": "batch", "encoding": "none", "precision": "double"},
         {"precision": "bfloat16"},
+        {"model": "dgt-plus", "blocks": 2},
+        {"model": "dgt-plus", "blocks": 2, "labels": "hide", "norm": "batch"},
     ],
-    ids=["dgt", "dgt-light", "batch norm", "bfloat16"],
+    ids=["dgt", "dgt-light", "batch norm", "bfloat16", "dgt-plus", "dgt-plus hide"],
 )
 def test_traced_without_graph_breaks(settings: dict[str, Any]) -> None:
     assert compare("aot_eager", **settings) < 1e-6
@@ -112,7 +115,9 @@ def test_training_with_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_unsupported_settings() -> None:
-    with pytest.raises(InputError, match="compile: only dgt and dgt-light support it, got model g"):
+    with pytest.raises(
+        InputError, match="compile: only dgt, dgt-light and dgt-plus support it, got model g"
+    ):
         Config.of("gcn").replace(compile=True)
     with pytest.raises(InputError, match="compile: not supported with batch_size or chunk_size"):
         Config().replace(compile=True, chunk_size=10)

@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from dgt.config import Config
 from dgt.data.matrices import adjacency
 from dgt.models import build
-from dgt.nn import DGT, Kernel
+from dgt.nn import DGT, DGTPlus, Kernel
 from dgt.nn.flops import multiply_adds
 from dgt.ops.sparse import SparseLinear
 from dgt.prepare import prepare
@@ -117,3 +117,30 @@ def test_sparse_encodings_count_stored_values_and_features_count_as_dense() -> N
     found = multiply_adds(model, inputs)
     assert found == multiply_adds(model, dense) - C * (400 * 400 - stored)
     assert multiply_adds(SparseLinear(200, 8), {"x": inputs["x"]}) == 400 * 200 * 8
+
+
+@pytest.mark.parametrize(("length", "labels"), [(6, "read"), (40, "none")])
+def test_scored_attention_reads_each_position_of_the_windows_twice(length, labels) -> None:
+    N, F, T, M, K, Y = 50, 7, 2, 4, 2, 4
+    model = DGTPlus(
+        F, C, 3, label_channels=Y, labels=labels, criteria=T, heads=M, keys=K, feature_layers=1
+    )
+    inputs = {
+        "x": torch.empty(N, F),
+        "sequences": torch.zeros(T, N, length, dtype=torch.int32),
+        "closeness": torch.empty(T, N, length),
+        "labels": torch.empty(N, Y),
+    }
+    positions = min(K * 8, length - (labels == "read"))  # windows of 8 positions
+    by_hand = (
+        F * C  # features
+        + T * C * C  # values
+        + (T * Y * C if labels == "read" else 0)
+        + C * 2 * T * M * K  # queries
+        + C * T * (C + M)  # probes
+        + 2 * positions * T * C
+        + T * C * C  # output of the attention
+        + 2 * round(model.blocks[0].out.in_features) * C  # MLP
+        + C * 3  # logits
+    )
+    assert multiply_adds(model, inputs) == N * by_hand

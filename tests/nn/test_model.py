@@ -5,6 +5,7 @@ import torch
 
 from dgt.config import Config, ModelConfig, SequenceConfig
 from dgt.nn import DGT, DeformableGraphAttention, DGTLight, Kernel, build
+from dgt.nn.level import Level
 from dgt.ops.deformable_attention import reference as interpolation
 from tests.ops.conftest import make_case
 
@@ -99,7 +100,7 @@ def test_attention_as_node_key_weight():
     for block, module in enumerate(model.blocks):
         z = model.embed(x)
         for before in model.blocks[:block]:
-            z = before(z, sequences)
+            z = before(z, Level(sequences))
         dga, z = module.attention, module.norm(z)
         attended = model.attention(x, sequences, block=block)
         assert len(attended) == T

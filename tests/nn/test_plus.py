@@ -31,7 +31,9 @@ def test_attention_equals_the_equation_written_out():
         offset, a = dga.query(z[q]).view(2, T, M, K) + dga.start
         probe = dga.probe(z[q]).view(T, M, D + 1)
         for t in range(T):
-            nodes = [v for v in sequences[t, q].tolist() if v >= 0]
+            nodes = [v for v in sequences[t, q].tolist() if v >= 0][1:]  # without the base node
+            if not nodes:
+                continue
             p = (len(nodes) - 1) * offset[t].sigmoid()
             for m in range(M):
                 rows = slice((t * M + m) * D, (t * M + m + 1) * D)
@@ -43,7 +45,7 @@ def test_attention_equals_the_equation_written_out():
                     g = torch.where(distance < 4, torch.exp(-(distance**2) / 4), 0.0)
                     w += a[t].softmax(-1)[m, k] * g / g.sum()
                 e = torch.stack([probe[t, m, :-1] @ v for v in values])
-                e = e + (probe[t, m, -1] + 1) * closeness[t, q, : len(nodes)]
+                e = e + (probe[t, m, -1] + 1) * closeness[t, q, 1 : len(nodes) + 1]
                 w = w * torch.exp(e)
                 read = sum(w[i] / w.sum() * value for i, value in enumerate(values))
                 expected[q] += dga.out.weight[:, rows] @ read

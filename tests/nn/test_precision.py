@@ -65,8 +65,11 @@ def test_every_norm(norm: str) -> None:
 
 
 @pytest.mark.parametrize("sizes", [{"chunk_size": 64}, {"chunk_size": 1000}])
-def test_chunks_compute_the_same_step(sizes: dict[str, int]) -> None:
-    (whole, loss), (chunked, same) = (first_step("bfloat16", blocks=2, **s) for s in ({}, sizes))
+@pytest.mark.parametrize("model", ["dgt", "dgt-plus"])
+def test_chunks_compute_the_same_step(model: str, sizes: dict[str, int]) -> None:
+    (whole, loss), (chunked, same) = (
+        first_step("bfloat16", model, blocks=2, **each) for each in ({}, sizes)
+    )
     torch.testing.assert_close(loss, same, rtol=2e-3, atol=0)
     grads = [[w.grad for w in network.parameters()] for network in (whole, chunked)]
     assert relative_error(*grads) < 0.03

@@ -150,7 +150,8 @@ def deformable_attention_backward(draw: Draw, N: int, H: int, C: int) -> tuple[A
 
 def scored_attention(draw: Draw, N: int, H: int, C: int) -> tuple[Any, ...]:
     values, sequences, query, *kernel = deformable_attention(draw, N, H, C)
-    return values, sequences, draw(2, N, C + 1), query, draw(N, 2, H, 5), *kernel
+    closeness, probe = draw(2, N, C + 1), draw(N, 2, H, 5)
+    return values, sequences, closeness, query, probe, *kernel, H % 2
 
 
 def scored_attention_backward(draw: Draw, N: int, H: int, C: int) -> tuple[Any, ...]:

@@ -26,17 +26,17 @@ def make_scored_case(N, T, M, L, Q=None, seed=0, dtype=torch.float64):
     return values, sequences, closeness, query, 3 * probe
 
 
-def run(attend, values, sequences, closeness, query, probe, kernel):
+def run(attend, values, sequences, closeness, query, probe, kernel, skip=0):
     """Returns the output and the gradients for an upstream gradient without repeated values."""
     values, query, probe = (x.clone().requires_grad_() for x in (values, query, probe))
-    out = attend(values, sequences, closeness, query, probe, kernel)
+    out = attend(values, sequences, closeness, query, probe, kernel, skip)
     out.backward(torch.cos(torch.arange(out.numel(), dtype=out.dtype)).view_as(out))
     return [out.detach(), values.grad, query.grad, probe.grad]
 
 
-def assert_same(case, kernel, **tolerance):
-    got = run(fused.scored_attention, *case, kernel)
-    expected = run(reference.scored_attention, *case, kernel)
+def assert_same(case, kernel, skip=0, **tolerance):
+    got = run(fused.scored_attention, *case, kernel, skip)
+    expected = run(reference.scored_attention, *case, kernel, skip)
     for a, b in zip(got, expected, strict=True):
         torch.testing.assert_close(a, b, **tolerance)
 
@@ -59,11 +59,12 @@ def test_float32(kernel):
     L=st.integers(1, 14),
     Q=st.integers(1, 9),
     seed=st.integers(0, 10**6),
+    skip=st.integers(0, 3),
     kernel=st.sampled_from(KERNELS),
     data=st.data(),
 )
 @settings(max_examples=100, deadline=None)
-def test_any_shape_padding_and_border(N, T, M, L, Q, seed, kernel, data):
+def test_any_shape_padding_and_border(N, T, M, L, Q, seed, skip, kernel, data):
     case = make_scored_case(N, T, M, L, Q=Q, seed=seed)
     _, sequences, closeness, query, probe = case
     special = data.draw(st.sampled_from(["none", "first", "no attention", "far", "empty"]))
@@ -76,7 +77,23 @@ def test_any_shape_padding_and_border(N, T, M, L, Q, seed, kernel, data):
         closeness[:, :, 0] = 5
     elif special == "empty":
         sequences[:, 0] = -1
-    assert_same(case, kernel)
+    assert_same(case, kernel, skip)
+
+
+@kernel_cases
+def test_skipped_positions_are_as_if_they_were_not_there(kernel):
+    values, sequences, closeness, query, probe = make_scored_case(N=40, T=3, M=4, L=20)
+    got = run(fused.scored_attention, values, sequences, closeness, query, probe, kernel, 2)
+    shorter = (sequences[..., 2:].contiguous(), closeness[..., 2:].contiguous())
+    expected = run(fused.scored_attention, values, *shorter, query, probe, kernel)
+    for a, b in zip(got, expected, strict=True):
+        assert torch.equal(a, b)
+    weights, others = (
+        reference.position_weights(values, *some, query, probe, kernel, skip)
+        for some, skip in (((sequences, closeness), 2), (shorter, 0))
+    )
+    assert torch.equal(weights[..., 2:], others)
+    assert not weights[..., :2].any()
 
 
 @kernel_cases

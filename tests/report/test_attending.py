@@ -8,6 +8,7 @@ import torch
 from dgt.data.matrices import adjacency
 from dgt.estimator import NodeClassifier
 from dgt.inspection import Inspection
+from dgt.nn.level import Level
 from dgt.report.attending import AGREEMENT, HOPS, attending, sample
 from dgt.report.keys import find_keys, leave_out
 from tests.sequences.graphs import to_networkx
@@ -81,10 +82,10 @@ def test_keys_are_where_the_model_looks(dgt: Inspection):
     last = dgt.model.blocks[-1]
     with torch.no_grad():
         z = dgt.model.embed(dgt.inputs["x"], dgt.inputs["encoding"])
-        z = last.norm(dgt.model.blocks[0](z, dgt.inputs["sequences"]))
+        z = last.norm(dgt.model.blocks[0](z, Level(dgt.inputs["sequences"])))
         query = last.attention.queries(z)[QUERIES]
         own = dgt.inputs["sequences"][:, QUERIES]
-        read = last.attention.read(last.attention.project(z), own, z[QUERIES])
+        read = last.attention.read(last.attention.project(z), Level(own), z[QUERIES])
     np.testing.assert_allclose(found.now, query[:, 0].sigmoid(), rtol=1e-5)
     np.testing.assert_allclose(found.attention.sum(axis=-1), 1, rtol=1e-5)
     n = (own >= 0).sum(dim=-1).numpy()

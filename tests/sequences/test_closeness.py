@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from dgt.config import SequenceConfig
+from dgt.config import Config, SequenceConfig
 from dgt.data.files import normalize
 from dgt.errors import InputError
+from dgt.prepare import precompute
 from dgt.sequences.closeness import of_cosines, of_shares
 from dgt.sequences.make import make_scored_sequences, make_sequences
 from tests.small import block_graph
@@ -35,6 +36,38 @@ def test_sequences_are_those_without_closeness(cache, tmp_path, monkeypatch):
     x = torch.nn.functional.normalize(data.x, dim=1)
     cosines = (x[:, None] * x[sequences[3].long()]).sum(2)
     torch.testing.assert_close(closeness[3], 20 * (cosines - 1), atol=1e-3, rtol=0)
+
+
+def test_large_ones_are_memory_mapped_by_training_and_by_prepare(tmp_path, monkeypatch):
+    monkeypatch.setattr("dgt.storage.segments.ROWS", 32)
+    data, settings = normalize(block_graph()), SequenceConfig(length=6)
+    monkeypatch.setenv("DGT_CACHE", str(tmp_path / "small"))
+    expected = make_scored_sequences(data, CRITERIA, settings, cache=True)
+    monkeypatch.setattr("dgt.sequences.make.MAPPED_BYTES", 4 * 90 * 6 * len(CRITERIA))
+    folders = [tmp_path / "trained", tmp_path / "prepared"]
+    for folder, first in zip(folders, (True, False), strict=True):
+        monkeypatch.setenv("DGT_CACHE", str(folder))
+        if not first:
+            config = Config.of("dgt-plus").replace(length=6, criteria=CRITERIA)
+            assert precompute(data, config)["missing"] == 0
+        else:
+            make_scored_sequences(data, CRITERIA, settings, cache=True)
+        before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.npy")}
+        found = make_scored_sequences(data, CRITERIA, settings, cache=True)
+        assert before == {path: path.stat().st_mtime_ns for path in folder.rglob("*.npy")}
+        for tensor, wanted in zip(found, expected, strict=True):
+            assert torch.equal(tensor, wanted)
+        for kind in ("scored-sequences", "closeness"):
+            assert len(list((folder / kind).glob("*.npy"))) == 1  # beside the segments in folders
+    files = [
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.npy")}
+        for folder in folders
+    ]
+    assert files[0] == files[1]
+    monkeypatch.setattr("dgt.sequences.make.MAPPED_BYTES", 4 * 90 * 6 * len(CRITERIA) + 1)
+    monkeypatch.setenv("DGT_CACHE", str(tmp_path / "smaller"))
+    make_scored_sequences(data, CRITERIA, settings, cache=True)
+    assert not (tmp_path / "smaller" / "closeness").exists()
 
 
 def test_criteria_of_the_user_have_no_closeness():

@@ -19,10 +19,10 @@ import torch
 from dgt.training import budget
 from dgt.config import Config
 from dgt.errors import MemoryNeeded
-from dgt.nn import build
+from dgt.models import build
 from dgt.ops.sparse import csr
-from dgt.training.batching import Batched, Chunked, Whole
 from dgt.training.loop import fit
+from dgt.training.steps import steps_for
 from dgt.training.task import Classification
 
 def memory(field):
@@ -33,9 +33,11 @@ N, form, size, blocks = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys
 F, CLASSES, ANCHORS, EACH = 32, 10, 128, 8
 torch.set_num_threads(2)
 torch.manual_seed(0)
+name, labels = sys.argv[5:7]
 settings = {} if form == "whole" else {form: size}
-config = Config().replace(length=16, blocks=blocks, epochs=1, **settings)
-sequences = torch.randint(N, (3, N, 16), dtype=torch.int32)
+config = Config.of(name).replace(length=16, blocks=blocks, epochs=1, labels=labels, **settings)
+T = len(config.criteria)
+sequences = torch.randint(N, (T, N, 16), dtype=torch.int32)
 sequences[:, :, 0] = torch.arange(N)
 encoding = csr(
     torch.arange(0, EACH * N + 1, EACH),
@@ -45,17 +47,20 @@ encoding = csr(
 )
 inputs = {"x": torch.rand(N, F), "sequences": sequences, "encoding": encoding}
 y = torch.randint(CLASSES, (N,))
+if name == "dgt-plus":
+    inputs["closeness"] = -torch.rand(T, N, 16)
+    inputs["labels"] = torch.zeros(N, CLASSES + 1)
+    inputs["labels"][::2, 0] = 1
 each = 40 if form == "batch_size" else 2
 mask, val = (torch.arange(N) % each == part for part in (0, 1))
-steps = {
-    "whole": lambda: Whole(inputs),
-    "chunk_size": lambda: Chunked(inputs, size),
-    "batch_size": lambda: Batched(inputs, size, blocks),
-}[form]()
+steps = steps_for(config, inputs, torch.device("cpu"))
 queries, task = int(mask.sum()), Classification(CLASSES)
-small = {"x": inputs["x"][:64], "sequences": sequences[:, :64] % 64, "encoding": None}
-bare = build(config, F, CLASSES, 0)
-fit(bare, Whole(small), task, y[:64], mask[:64], val[:64], config.train)  # compiles the fused ops
+few = [n for n in inputs if n != "encoding"]
+small = {n: inputs[n][:, :64].clone() if inputs[n].dim() == 3 else inputs[n][:64] for n in few}
+small |= {"sequences": small["sequences"] % 64, "encoding": None}
+bare, whole = build(config, F, CLASSES, 0), config.replace(chunk_size=None, batch_size=None)
+at_once = steps_for(whole, small, torch.device("cpu"))
+fit(bare, at_once, task, y[:64], mask[:64], val[:64], config.train)  # compiles the fused ops
 model = build(config, F, CLASSES, ANCHORS)
 before = memory("VmRSS")
 open("/proc/self/clear_refs", "w").write("5")
@@ -71,8 +76,9 @@ print(json.dumps({"taken": memory("VmHWM") - before, "said": said}))
 @pytest.mark.parametrize(
     ("form", "size", "blocks"), [("whole", 0, 2), ("chunk_size", 8192, 1), ("batch_size", 512, 1)]
 )
-def test_the_prediction_is_close_to_the_measured_memory(form, size, blocks):
-    command = [sys.executable, "-c", MEASURE, "60000", form, str(size), str(blocks)]
+@pytest.mark.parametrize("model", [("dgt", "none"), ("dgt-plus", "read")], ids=lambda m: m[0])
+def test_the_prediction_is_close_to_the_measured_memory(form, size, blocks, model):
+    command = [sys.executable, "-c", MEASURE, "60000", form, str(size), str(blocks), *model]
     taken = []
     for _ in range(3):  # on a busy machine, threads that wait hold more buffers: the least counts
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
@@ -144,7 +150,7 @@ def test_the_memory_of_a_gpu_decides(monkeypatch, caplog):
         "encoding": None,
     }
     device = torch.device("cuda:1")
-    moved = budget.of_inputs(config, N, 128, 0)
+    moved = budget.of_inputs(config, N, 128, 0, classes)
     assert moved == N * (128 * 4 + 3 * 16 * 4)
     need = budget.predict(config, N, queries, 128, 0, classes) + moved
     for free, flag in ((need, None), (need - 1, "--chunk-size"), (100_000_000, "--batch-size")):

@@ -44,6 +44,15 @@ def test_no_note_if_nothing_differs(tmp_path, caplog):
     assert "chose" not in caplog.text
 
 
+@pytest.mark.parametrize("name", ["chunk_size", "batch_size"])
+def test_the_rule_chooses_no_batch_norm_if_nodes_are_processed_in_parts(name):
+    whole = NodeClassifier(**PLUS).fit(block_graph())
+    assert whole.config_.model.norm == "batch"
+    parts = NodeClassifier(**PLUS, **{name: 30}).fit(block_graph())
+    assert parts.config_.model.norm == "layer"
+    assert parts.config_.model.blocks == whole.config_.model.blocks == 3
+
+
 def test_prepared_sequences_are_those_of_training(tmp_path: Path, monkeypatch, capsys):
     """The rule chooses criteria for this graph."""
     monkeypatch.setenv("DGT_CACHE", str(tmp_path / "cache"))

@@ -47,7 +47,7 @@ class Config:
             if getattr(train, name) in (None, False):
                 continue
             if not self.record.batching:
-                able = " and ".join(sorted(n for n in MODELS if MODELS[n].batching))
+                able = batching_models()
                 raise InputError(f"{name}: only {able} support it, got model {self.model.model}")
             if self.model.norm == "batch" and name != "compile":
                 raise InputError(
@@ -171,6 +171,12 @@ PARTS: dict[str, Any] = {
 }
 FIELDS = {f.name: f for part in PARTS.values() for f in dataclasses.fields(part)}
 TABLES = {f.name: table for table, part in PARTS.items() for f in dataclasses.fields(part)}
+
+
+def batching_models() -> str:
+    """Returns the names of the models that can process a part of the nodes at a time."""
+    *names, last = sorted(name for name in MODELS if MODELS[name].batching)
+    return f"{', '.join(names)} and {last}"
 
 
 def own_defaults(model: str | None) -> dict[str, Any]:

@@ -206,7 +206,8 @@ class TrainConfig:
     """Nodes that a step processes at a time: less memory and more time for the same result. Unset:
     all at once."""
     compile: bool = False
-    """Compile the training step of dgt or dgt-light with torch.compile; this takes a minute."""
+    """Compile the training step of dgt, dgt-light or dgt-plus with torch.compile; this takes a
+    minute."""
     seed: int = 0
     """Random seed of the initial weights and of dropout."""
     keep_checkpoints: int = 0

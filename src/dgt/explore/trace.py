@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dgt.nn import DGT
-from dgt.nn.model import Level
+from dgt.nn.level import Level
 from dgt.nn.precision import precision_of
 from dgt.ops.deformable_attention import deformable_attention
 from dgt.ops.deformable_attention.reference import position_weights, sample, sequence_lengths

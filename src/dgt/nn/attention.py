@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from dgt.config import ModelConfig
 from dgt.nn import rows
+from dgt.nn.level import Level
 from dgt.ops.checks import check_all
 from dgt.ops.deformable_attention import Kernel, deformable_attention
 from dgt.ops.deformable_attention.reference import position_weights
@@ -101,19 +102,25 @@ class DeformableGraphAttention(nn.Module):
         Returns:
             Shape: ``(Q, C)``.
         """
+        return self.attend(z, Level(sequences, nodes))
+
+    def attend(self, z: Tensor, level: Level) -> Tensor:
+        """Does the same as :meth:`forward`, for the nodes and sequences of a level."""
+        sequences, nodes = level.sequences, level.nodes
         if sequences.dim() != 3 or sequences.size(0) != self.criteria:
             shape = tuple(sequences.shape)
             raise ValueError(f"sequences must have the shape ({self.criteria}, N, L), got {shape}")
         if nodes is not None:
             check_all("DeformableGraphAttention", ROWS_TAKES, (z.size(0), nodes))
-        return rows.attend(self, z, sequences, nodes)
+        return rows.attend(self, z, level)
 
-    def project(self, z: Tensor, criteria: slice = ALL) -> Tensor:
+    def project(self, z: Tensor, criteria: slice = ALL, labels: Tensor | None = None) -> Tensor:
         r"""Computes the values :math:`\mathbf{W}' \mathbf{z}` that nodes read, after dropout.
 
         Args:
             z: Representations of the nodes. Shape: ``(N, C)``.
             criteria: The criteria to compute values for (default: all).
+            labels: For attention whose values carry labels.
 
         Returns:
             Shape: ``(N, T, M, D)``, with ``D = C / M``.
@@ -125,24 +132,34 @@ class DeformableGraphAttention(nn.Module):
         weight = self.values.weight.unflatten(0, (self.criteria, -1))[criteria].flatten(0, 1)
         return linear(z, weight.t()).unflatten(1, (-1, self.heads, self.channels // self.heads))
 
-    def read(
-        self, values: Tensor, sequences: Tensor, queries: Tensor, criteria: slice = ALL
-    ) -> Tensor:
+    def read(self, values: Tensor, level: Level, queries: Tensor, criteria: slice = ALL) -> Tensor:
         """Reads the values at the keys of each query, and mixes them over keys, heads and criteria.
 
         Args:
             values: Values of all nodes from :meth:`project`. Shape: ``(N, T, M, D)``.
-            sequences: Sequences of the queries. Shape: ``(T, Q, L)``.
+            level: Holds the sequences of the queries. Shape: ``(T, Q, L)``.
             queries: Representations of the queries. Shape: ``(Q, C)``.
-            criteria: The criteria that ``values`` and ``sequences`` are for (default: all).
+            criteria: The criteria that ``values`` and ``level`` are for (default: all).
 
         Returns:
             Shape: ``(Q, C)``.
         """
         query = self.queries(queries, criteria)
-        read = deformable_attention(values, sequences, query, self.kernel).flatten(1)
+        read = deformable_attention(values, level.sequences, query, self.kernel)
+        return self.mix(read, criteria)
+
+    def mix(self, read: Tensor, criteria: slice = ALL) -> Tensor:
+        """Mixes what was read over heads and criteria.
+
+        Args:
+            read: Shape: ``(Q, T, M, D)``.
+            criteria: The criteria that ``read`` is for (default: all).
+
+        Returns:
+            Shape: ``(Q, C)``.
+        """
         weight = self.out.weight.unflatten(1, (self.criteria, -1))[:, criteria].flatten(1)
-        return linear(read, weight.t())
+        return linear(read.flatten(1), weight.t())
 
     def mask(self, z: Tensor) -> Tensor:
         """Returns factors for ``z`` that drop whole nodes, and single channels of the others."""

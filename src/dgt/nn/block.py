@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from dgt.config import ModelConfig
 from dgt.nn import rows
 from dgt.nn.attention import DeformableGraphAttention
+from dgt.nn.level import Level
 from dgt.ops.dropout import Dropout
 from dgt.ops.linear import Linear
 from dgt.ops.norm import NORMS
@@ -39,18 +40,17 @@ class Block(nn.Module):
         )
         self.out = Linear(width, channels, bias=False)
 
-    def forward(self, z: Tensor, sequences: Tensor, nodes: Tensor | None = None) -> Tensor:
+    def forward(self, z: Tensor, level: Level) -> Tensor:
         """
         Args:
             z: Representations of all nodes. Shape: ``(N, C)``.
-            sequences: The sequences of the nodes that attend. Shape: ``(T, Q, L)``.
-            nodes: The nodes that attend, int64 (default: all).
+            level: The nodes that attend, with their sequences.
 
         Returns:
             New representations of the nodes that attend. Shape: ``(Q, C)``.
         """
-        read = self.attention(self.norm(z), sequences, nodes)
-        return rows.each(self.mlp, read, z if nodes is None else z[nodes], nodes=nodes)
+        read = self.attention.attend(self.norm(z), level)
+        return rows.each(self.mlp, read, level.rows(z), nodes=level.nodes)
 
     def mlp(self, read: Tensor, z: Tensor) -> Tensor:
         """Adds the output of the attention, ``read``, to ``z``, and then the output of the MLP."""

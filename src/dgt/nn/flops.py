@@ -8,7 +8,14 @@ import torch
 from torch import Tensor, nn
 
 # Imported to register the operators in torch.ops.dgt.
-from dgt.ops import deformable_attention, distance_attention, edges, linear, sparse  # noqa: F401
+from dgt.ops import (  # noqa: F401
+    deformable_attention,
+    distance_attention,
+    edges,
+    linear,
+    scored_attention,
+    sparse,
+)
 
 Shape = tuple[int, ...]
 
@@ -66,6 +73,26 @@ def _deformable_attention(
     return 2 * Q * T * M * K * W * values[3]
 
 
+def _scored_attention(
+    values: Shape,
+    sequences: Shape,
+    closeness: Shape,
+    query: Shape,
+    probe: Shape,
+    bilinear: bool,
+    gamma: float,
+    epsilon: float,
+    normalize: bool,
+    skip: int,
+    **_: Any,
+) -> int:
+    """The windows of the keys overlap: each position that they cover is read twice, for its score
+    and for its value."""
+    Q, T, M, K = query[0], *query[2:]
+    W = 2 if bilinear else 2 * math.ceil(epsilon)
+    return 2 * Q * T * M * min(K * W, sequences[2] - skip) * 2 * values[3]
+
+
 def _attention(query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> int:
     *batch, queries, channels = query
     return 2 * math.prod(batch) * queries * key[-2] * (channels + value[-1])
@@ -79,6 +106,7 @@ _FORMULAS: dict[Any, Callable[..., int]] = {
     torch.ops.dgt.edge_additive: _edges,
     torch.ops.dgt.edge_directional: _edges,
     torch.ops.dgt.deformable_attention: _deformable_attention,
+    torch.ops.dgt.scored_attention: _scored_attention,
     torch.ops.dgt.distance_attention: _attention,
     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _attention,
 }

@@ -11,11 +11,11 @@ from dgt.config.checks import require_count
 from dgt.nn import rows
 from dgt.nn.attention import DeformableGraphAttention
 from dgt.nn.block import Block
+from dgt.nn.level import Level
 from dgt.nn.positional import KatzEncoding
 from dgt.ops.checks import check_all
 from dgt.ops.deformable_attention.reference import Kernel
 from dgt.ops.dropout import Dropout
-from dgt.ops.entries import take_sequences
 from dgt.ops.linear import Linear
 from dgt.ops.norm import NORMS
 from dgt.ops.sparse import Parts, Rows, SparseLinear
@@ -28,16 +28,6 @@ class Attention(NamedTuple):
     node: Tensor  # int64 (E,), the node that attends
     key: Tensor  # int64 (E,), the node that it attends to
     weight: Tensor  # float (E,)
-
-
-class Level(NamedTuple):
-    """The nodes for which one block attends, and their sequences."""
-
-    sequences: Tensor
-    """Sequences of the nodes that attend: row indices of the block's input. Shape:
-    ``(T, Q, L)``."""
-    nodes: Tensor | None
-    """Rows of the block's input that attend, int64; None for all. Shape: ``(Q,)``."""
 
 
 class DGT(nn.Module):
@@ -175,17 +165,18 @@ class DGT(nn.Module):
         Returns:
             Logits of all nodes or of ``nodes``. Shape: ``(N, out_channels)``.
         """
-        _check(x, sequences, encoding, nodes)
+        check_inputs(x, sequences, encoding, nodes)
         z = rows.each(self.embed, x, encoding)
         for block, level in zip(self.blocks, self._levels(sequences, nodes), strict=True):
-            z = block(z, *level)
+            z = block(z, level)
         return rows.each(self.head, z, nodes=nodes)
 
     def _levels(self, sequences: Tensor | Sequence[Level], nodes: Tensor | None) -> Sequence[Level]:
         if not isinstance(sequences, Tensor):
             return sequences
-        last = Level(sequences if nodes is None else take_sequences(sequences, nodes), nodes)
-        return [Level(sequences, None)] * (len(self.blocks) - 1) + [last]
+        every = Level(sequences)
+        last = every if nodes is None else every.take(nodes)
+        return [every] * (len(self.blocks) - 1) + [last]
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Returns the parameters by the name of the setting that holds their weight decay."""
@@ -220,7 +211,7 @@ class DGT(nn.Module):
         for module in self.blocks:
             if module is chosen:
                 break
-            z = module(z, sequences)
+            z = module(z, Level(sequences))
         if nodes is None:
             nodes = torch.arange(len(z), device=z.device)
         of_nodes = sequences[:, nodes]
@@ -282,7 +273,7 @@ def groups_by_decay(
     return {"weight_decay": [p for p in model.parameters() if id(p) not in own], **groups}
 
 
-def _check(x: Any, sequences: Any, encoding: Any, nodes: Any) -> None:
+def check_inputs(x: Any, sequences: Any, encoding: Any, nodes: Any) -> None:
     """Raises an error for inputs of the wrong kind; the operators check shapes and values."""
     if torch.compiler.is_compiling():
         return

@@ -1,16 +1,19 @@
 """dgt-plus: the Deformable Graph Transformer with scores, known labels and degrees."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from dgt.config import ModelConfig
+from dgt.nn import rows
 from dgt.nn.block import Block
+from dgt.nn.level import Level
 from dgt.nn.model import (
     Attention,
     attention_entries,
+    check_inputs,
     feature_embedding,
     groups_by_decay,
     logits_layer,
@@ -19,14 +22,7 @@ from dgt.nn.positional import KatzEncoding
 from dgt.nn.scored import LABEL_SCALE, ScoredGraphAttention
 from dgt.ops.deformable_attention.reference import Kernel
 from dgt.ops.linear import Linear
-
-
-class Reading(NamedTuple):
-    """What one block reads."""
-
-    sequences: Tensor  # (T, N, L)
-    closeness: Tensor  # (T, N, L)
-    labels: Tensor | None  # (N, label_channels)
+from dgt.ops.sparse import Rows
 
 
 class DGTPlus(nn.Module):
@@ -134,8 +130,16 @@ class DGTPlus(nn.Module):
         ``(out_channels,)``."""
         cast(Tensor, self.head[-1].bias).copy_(logits)
 
-    def embed(self, x: Tensor, labels: Tensor | None, encoding: Tensor | None) -> Tensor:
+    def embed(
+        self, x: Tensor | Rows, labels: Tensor | None, encoding: Tensor | Rows | None
+    ) -> Tensor:
         """Computes the representations :math:`z^{(0)}` before the first block."""
+        for name, given, wanted in (
+            ("labels", labels, self.known is not None),
+            ("encoding", encoding, self.encoding is not None),
+        ):
+            if wanted and given is None:
+                raise ValueError(f"the model was built for {name}, got none")
         z = self.features(x)
         if self.encoding is not None:
             z = self.encoding(z, encoding)
@@ -143,19 +147,22 @@ class DGTPlus(nn.Module):
 
     def forward(
         self,
-        x: Tensor,
-        sequences: Tensor,
-        closeness: Tensor,
+        x: Tensor | Rows,
+        sequences: Tensor | Sequence[Level],
+        closeness: Tensor | None = None,
         labels: Tensor | None = None,
-        encoding: Tensor | None = None,
+        encoding: Tensor | Rows | None = None,
         *,
         nodes: Tensor | None = None,
     ) -> Tensor:
         """
         Args:
             x: Features, dense or sparse (CSR). Shape: ``(N, F)``.
-            sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, N, L)``.
-            closeness: The closeness of the nodes in the sequences. Shape: ``(T, N, L)``.
+            sequences: Node indices, int32, padded at the end with -1. Shape: ``(T, N, L)``. Or one
+                :class:`Level` per block, if each block attends for fewer nodes than the one
+                before.
+            closeness: The closeness of the nodes in the sequences; levels have their own. Shape:
+                ``(T, N, L)``.
             labels: Known labels, see :func:`~dgt.data.labels.label_columns`; 0 for all others.
                 Shape: ``(N, label_channels)``.
             encoding: Columns of the encoding, dense or sparse (CSR). Shape: ``(N, N')``.
@@ -164,39 +171,29 @@ class DGTPlus(nn.Module):
         Returns:
             Logits of all nodes or of ``nodes``. Shape: ``(N, out_channels)``.
         """
-        self._check(labels, encoding)
-        z = self.embed(x, labels, encoding)
-        for block, reading in self._readings(sequences, closeness, labels):
-            last = nodes if block is self.blocks[-1] else None
-            z = self._pass(block, z, reading, last)
-        return self.head(z)
+        check_inputs(x, sequences, encoding, nodes)
+        levels = self._levels(sequences, closeness, labels, nodes)
+        z = rows.each(self.embed, x, labels if self.known is not None else None, encoding)
+        for block, level in zip(self.blocks, levels, strict=True):
+            z = block(z, level)
+        return rows.each(self.head, z, nodes=nodes)
 
-    def _check(self, labels: Tensor | None, encoding: Tensor | None) -> None:
-        for name, given, wanted in (
-            ("labels", labels, self.labels != "none"),
-            ("encoding", encoding, self.encoding is not None),
-        ):
-            if wanted and given is None:
-                raise ValueError(f"the model was built for {name}, got none")
-
-    def _readings(
-        self, sequences: Tensor, closeness: Tensor, labels: Tensor | None
-    ) -> Iterator[tuple[Block, Reading]]:
-        """Yields the blocks, and what each of them reads."""
-        for block in self.blocks:
-            if _attention(block).labels is None:
-                yield block, Reading(sequences, closeness, None)
-            else:  # without the base node, whose label must not be read
-                others = (sequences[..., 1:].contiguous(), closeness[..., 1:].contiguous())
-                yield block, Reading(*others, labels)
-
-    @staticmethod
-    def _pass(block: Block, z: Tensor, reading: Reading, nodes: Tensor | None) -> Tensor:
-        sequences, closeness, labels = reading
-        if nodes is not None:
-            sequences, closeness = sequences[:, nodes], closeness[:, nodes]
-        read = _attention(block)(block.norm(z), sequences, closeness, labels, nodes)
-        return block.mlp(read, z if nodes is None else z[nodes])
+    def _levels(
+        self,
+        sequences: Tensor | Sequence[Level],
+        closeness: Tensor | None,
+        labels: Tensor | None,
+        nodes: Tensor | None,
+    ) -> Sequence[Level]:
+        if not isinstance(sequences, Tensor):
+            return sequences
+        if closeness is None:
+            raise ValueError("the model reads the closeness of the nodes in sequences, got none")
+        every = Level(sequences, None, closeness)
+        last = every if nodes is None else every.take(nodes)
+        if self.labels == "read":
+            last = last._replace(labels=labels)
+        return [every] * (len(self.blocks) - 1) + [last]
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Returns the parameters by the name of the setting that holds their weight decay."""
@@ -229,20 +226,19 @@ class DGTPlus(nn.Module):
             nodes: Nodes to return the attention of, int64 (default: all).
             block: Index of the block (default: the last one).
         """
-        self._check(labels, encoding)
         chosen = self.blocks[block]
+        if nodes is None:
+            nodes = torch.arange(sequences.size(1), device=x.device)
         z = self.embed(x, labels, encoding)
-        for module, reading in self._readings(sequences, closeness, labels):
+        for module, level in zip(
+            self.blocks, self._levels(sequences, closeness, labels, None), strict=True
+        ):
             if module is chosen:
                 break
-            z = self._pass(module, z, reading, None)
-        if nodes is None:
-            nodes = torch.arange(len(z), device=z.device)
-        of_nodes = reading.sequences[:, nodes]
-        weights = _attention(chosen).weights(
-            chosen.norm(z), of_nodes, reading.closeness[:, nodes], reading.labels, nodes
-        )
-        return attention_entries(weights, of_nodes, nodes)
+            z = module(z, level)
+        level = level.take(nodes)
+        weights = _attention(chosen).weights(chosen.norm(z), level)
+        return attention_entries(weights, level.sequences, nodes)
 
 
 def _attention(block: Block) -> ScoredGraphAttention:

@@ -83,4 +83,5 @@ DGT_PLUS_MODEL = Model(
         "encoding_weight_decay": 5e-4,
     },
     rule=rule,
+    batching=True,
 )

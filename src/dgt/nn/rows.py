@@ -23,6 +23,7 @@ from dgt.ops.sparse import Rows, take_rows
 
 if TYPE_CHECKING:
     from dgt.nn.attention import DeformableGraphAttention
+    from dgt.nn.level import Level
 
 Part = Callable[..., Tensor]
 
@@ -38,11 +39,9 @@ def each(part: Part, *inputs: Tensor | Rows | None, nodes: Tensor | None = None)
     return _way().each(part, *inputs, nodes=nodes)
 
 
-def attend(
-    attention: "DeformableGraphAttention", z: Tensor, sequences: Tensor, nodes: Tensor | None
-) -> Tensor:
-    """Computes the attention; arguments as for :meth:`DeformableGraphAttention.forward`."""
-    return _way().attend(attention, z, sequences, nodes)
+def attend(attention: "DeformableGraphAttention", z: Tensor, level: "Level") -> Tensor:
+    """Computes the attention; arguments as for :meth:`DeformableGraphAttention.attend`."""
+    return _way().attend(attention, z, level)
 
 
 @contextmanager
@@ -63,14 +62,9 @@ class AllAtOnce:
     ) -> Tensor:
         return part(*inputs)
 
-    def attend(
-        self,
-        attention: "DeformableGraphAttention",
-        z: Tensor,
-        sequences: Tensor,
-        nodes: Tensor | None,
-    ) -> Tensor:
-        return attention.read(attention.project(z), sequences, z if nodes is None else z[nodes])
+    def attend(self, attention: "DeformableGraphAttention", z: Tensor, level: "Level") -> Tensor:
+        values = attention.project(z, labels=level.labels)
+        return attention.read(values, level, level.rows(z))
 
 
 class Exchange(Protocol):
@@ -115,19 +109,13 @@ class Chunks(AllAtOnce):
             outs.append(checkpoint(_from_row, first, part, *rows, use_reentrant=False))
         return outs[0] if len(outs) == 1 else torch.cat(outs)
 
-    def attend(
-        self,
-        attention: "DeformableGraphAttention",
-        z: Tensor,
-        sequences: Tensor,
-        nodes: Tensor | None,
-    ) -> Tensor:
-        queries = z if nodes is None else z[nodes]
+    def attend(self, attention: "DeformableGraphAttention", z: Tensor, level: "Level") -> Tensor:
+        queries = level.rows(z)
         random = torch.get_rng_state()
         outs = []
         for t in range(attention.criteria):
             torch.set_rng_state(random)  # dropout is the same for all criteria
-            fixed = attention, slice(t, t + 1), sequences
+            fixed = attention, slice(t, t + 1), level
             outs.append(checkpoint(self._one_criterion, *fixed, z, queries, use_reentrant=False))
         return reduce(torch.add, outs)
 
@@ -135,17 +123,15 @@ class Chunks(AllAtOnce):
         self,
         attention: "DeformableGraphAttention",
         criterion: slice,
-        sequences: Tensor,
+        level: "Level",
         z: Tensor,
         queries: Tensor,
     ) -> Tensor:
-        values = _from_row(self.first, attention.project, z, criterion)
+        values = _from_row(self.first, attention.project, z, criterion, level.labels)
         if self.exchange is not None:
             own = values.flatten(1)
             values = _Exchanged.apply(own, self.exchange).unflatten(1, values.shape[1:])
-        # Of sequences that stay on the CPU, one criterion at a time is on a GPU.
-        of_criterion = sequences[criterion].to(z.device, non_blocking=True)
-        return attention.read(values, of_criterion, queries, criterion)
+        return attention.read(values, level.of(criterion, z.device), queries, criterion)
 
 
 class _Exchanged(torch.autograd.Function):

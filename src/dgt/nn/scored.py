@@ -4,10 +4,11 @@ import torch
 from torch import Tensor, nn
 
 from dgt.config import ModelConfig
-from dgt.nn.attention import DeformableGraphAttention
+from dgt.nn.attention import ALL, DeformableGraphAttention
+from dgt.nn.level import Level
 from dgt.ops.deformable_attention import Kernel
 from dgt.ops.half import statistics_type
-from dgt.ops.linear import Linear
+from dgt.ops.linear import Linear, linear
 from dgt.ops.scored_attention import scored_attention
 from dgt.ops.scored_attention.reference import position_weights
 
@@ -27,7 +28,8 @@ class ScoredGraphAttention(DeformableGraphAttention):
     :math:`i`. The probe :math:`\mathbf{u}` and the sharpness :math:`b`, linear functions of
     :math:`\mathbf{z}_q`, can reject what is found there. :math:`c` is the closeness that the
     criterion gives to each node. At the start, :math:`\mathbf{u} = 0` and :math:`b = 1`. The values
-    may carry the labels :math:`\mathbf{y}` of nodes.
+    may carry the labels :math:`\mathbf{y}` of nodes. The first position of a sequence, the base
+    node, is then not read, so that no node reads its own label.
 
     Args:
         channels: Size of each node's representation.
@@ -93,40 +95,60 @@ class ScoredGraphAttention(DeformableGraphAttention):
         Returns:
             Shape: ``(Q, C)``.
         """
-        values, query, probe = self._inputs(z, labels, nodes)
-        read = scored_attention(values, sequences, closeness, query, probe, self.kernel)
-        return self.out(read.flatten(1))
+        return self.attend(z, Level(sequences, nodes, closeness, labels))
 
-    def _inputs(
-        self, z: Tensor, labels: Tensor | None, nodes: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns the values ``(N, T, M, D)``, and the queries ``(Q, 2, T, M, K)`` and probes
-        ``(Q, T, M, D + 1)`` of the nodes that attend."""
-        values = self.project(z)
-        if self.labels is not None:
-            if labels is None:
-                raise ValueError("the attention was built for values with labels, got none")
-            values = values + self.labels(labels).view_as(values)
-        queries = z if nodes is None else z[nodes]
-        probe = self.probe(queries).unflatten(1, (self.criteria, self.heads, -1))
-        return values, self.queries(queries), probe + self.probe_start
+    def project(self, z: Tensor, criteria: slice = ALL, labels: Tensor | None = None) -> Tensor:
+        r"""Computes the values :math:`\mathbf{W}' \mathbf{z} + \mathbf{E} \mathbf{y}` that nodes
+        read. Arguments as for :meth:`DeformableGraphAttention.project`."""
+        values = super().project(z, criteria)
+        if self.labels is None:
+            return values
+        if labels is None:
+            raise ValueError("the attention was built for values with labels, got none")
+        weight = self.labels.weight.unflatten(0, (self.criteria, -1))[criteria].flatten(0, 1)
+        return linear(labels, weight.t(), values.flatten(1)).view_as(values)
 
-    def weights(  # type: ignore[override]
-        self,
-        z: Tensor,
-        sequences: Tensor,
-        closeness: Tensor,
-        labels: Tensor | None = None,
-        nodes: Tensor | None = None,
-    ) -> Tensor:
-        r"""Returns the attention :math:`\hat{w}` on each position of the sequences. Takes the
-        arguments of :meth:`forward`.
+    def read(self, values: Tensor, level: Level, queries: Tensor, criteria: slice = ALL) -> Tensor:
+        """Reads the values that the keys and the scores of each query choose. Arguments as for
+        :meth:`DeformableGraphAttention.read`."""
+        if level.closeness is None:
+            raise ValueError("the attention needs the closeness of the nodes, got none")
+        query, probe = self.queries(queries, criteria), self.probes(queries, criteria)
+        inputs = (values, level.sequences, level.closeness, query, probe)
+        return self.mix(scored_attention(*inputs, self.kernel, self.skip), criteria)
+
+    def probes(self, z: Tensor, criteria: slice = ALL) -> Tensor:
+        r"""Computes the probes :math:`\mathbf{u}` and, last, the sharpness :math:`b`.
+
+        Returns:
+            Shape: ``(Q, T, M, D + 1)``.
+        """
+        shape = (self.criteria, self.heads, self.channels // self.heads + 1)
+        weight = self.probe.weight.unflatten(0, shape)[criteria].flatten(0, 2)
+        bias = (self.probe.bias.unflatten(0, shape) + self.probe_start)[criteria].flatten()
+        return linear(z, weight.t(), bias).unflatten(1, (-1, *shape[1:]))
+
+    @property
+    def skip(self) -> int:
+        """The number of positions at the start of the sequences that are not read: with labels, the
+        base node, whose own label must not be read."""
+        return 0 if self.labels is None else 1
+
+    def weights(self, z: Tensor, level: Level) -> Tensor:  # type: ignore[override]
+        r"""Returns the attention :math:`\hat{w}` on each position of the sequences.
+
+        Args:
+            z: Representations of all nodes. Shape: ``(N, C)``.
+            level: The nodes that attend, and what they read.
 
         Returns:
             Shape: ``(Q, T, M, L)``.
         """
-        values, query, probe = self._inputs(z, labels, nodes)
+        queries, values = level.rows(z), self.project(z, labels=level.labels)
+        query, probe = self.queries(queries), self.probes(queries)
         exact = statistics_type(query)
-        return position_weights(
-            values.to(exact), sequences, closeness, query.to(exact), probe.to(exact), self.kernel
-        )
+        assert level.closeness is not None
+        real = (x.to(exact) for x in (values, level.closeness, query, probe))
+        values, closeness, query, probe = real
+        inputs = (values, level.sequences, closeness, query, probe)
+        return position_weights(*inputs, self.kernel, self.skip)

@@ -9,6 +9,7 @@ from torch.func import functional_call
 
 from dgt.inspection import Inspection
 from dgt.nn import DGT
+from dgt.nn.level import Level
 from dgt.nn.rows import Chunks, using
 from dgt.ops.deformable_attention.reference import sample, sequence_lengths
 
@@ -58,7 +59,7 @@ def find_keys(inside: Inspection, queries: Tensor) -> Keys:
     with using(Chunks(CHUNK)):
         z = model.embed(inputs["x"], inputs.get("encoding"))
         for block in model.blocks[:-1]:
-            z = block(z, sequences)
+            z = block(z, Level(sequences))
     attention, z = last.attention, last.norm(z)
     own = sequences[:, queries]
     now, weights = sample(attention.queries(z[queries]))
@@ -70,7 +71,8 @@ def find_keys(inside: Inspection, queries: Tensor) -> Keys:
         for m in range(M):
             alone = torch.zeros_like(values)
             alone[:, :, m] = values[:, :, m]
-            carried[t, m] = attention.read(alone, own[one], z[queries], one).norm(dim=1).mean()
+            read = attention.read(alone, Level(own[one]), z[queries], one)
+            carried[t, m] = read.norm(dim=1).mean()
     return Keys(
         start=torch.sigmoid(attention.start[0]).cpu().numpy(),
         now=now.cpu().numpy(),

@@ -29,7 +29,7 @@ from dgt.system.progress import progress_bar
 
 log = logging.getLogger("dgt")
 
-FOLDER, SCORED = "sequences", "scored-sequences"  # in the cache
+FOLDER, SCORED, CLOSENESS = "sequences", "scored-sequences", "closeness"  # in the cache
 INT = 4  # bytes per entry
 # From this number of bytes on, sequences are memory-mapped.
 MAPPED_BYTES = 2**26
@@ -96,9 +96,13 @@ def make_scored_sequences(
         )
     shape = (len(criteria), data.num_nodes, settings.length)
     folder = cache_folder() if cache else None
-    machine.require(2 * INT * math.prod(shape), f"sorting {data.num_nodes:,} nodes with scores")
+    rows = sequence_rows(data, criteria, settings, folder, scored=True)
+    if folder and all(one.name for one in rows):
+        mapped = mapped_scored_sequences(rows, shape, folder, progress)
+        if mapped is not None:
+            return torch.from_numpy(mapped[0]), torch.from_numpy(mapped[1])
     sequences, closeness = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.float32)
-    for t, one in enumerate(sequence_rows(data, criteria, settings, folder, scored=True)):
+    for t, one in enumerate(rows):
         if folder and one.name:
             parts = list(segments.through(one, folder, progress=progress))
         else:
@@ -132,7 +136,7 @@ def sequence_rows(
         One entry per criterion. Its name is empty without a folder, or if the criterion cannot be
         cached.
     """
-    _require_room((len(criteria), data.num_nodes, settings.length), folder)
+    _require_room((len(criteria), data.num_nodes, settings.length), folder, 1 + scored)
     graphs = {"": graph or Graph(data)}
 
     def rows(choice: CriterionChoice) -> CachedRows:
@@ -175,12 +179,12 @@ def sequence_rows(
     return [rows(criterion) for criterion in criteria]
 
 
-def _require_room(shape: tuple[int, int, int], folder: Path | None) -> None:
-    """Raises an error if sequences of shape ``(T, N, L)`` fit neither into memory nor the cache."""
+def _require_room(shape: tuple[int, int, int], folder: Path | None, arrays: int = 1) -> None:
+    """Raises an error if arrays of shape ``(T, N, L)`` fit neither into memory nor the cache."""
     _, N, L = shape
-    needed = INT * math.prod(shape)
-    if folder is not None and MAPPED_BYTES <= needed <= _free_space(folder):
-        needed = COPIES * INT * min(N, segments.ROWS) * L
+    needed = arrays * INT * math.prod(shape)
+    if folder is not None and arrays * MAPPED_BYTES <= needed <= _free_space(folder):
+        needed = arrays * COPIES * INT * min(N, segments.ROWS) * L
     machine.require(needed, f"sorting {N:,} nodes into sequences of length {L:,}")
 
 
@@ -209,13 +213,42 @@ def mapped_sequences(
     Returns:
         int32 ``(T, N, L)``; None if the sequences are small or the file cannot be written.
     """
+    return _mapped(rows, shape, folder, progress, FOLDER, 0, np.int32)
+
+
+def mapped_scored_sequences(
+    rows: Sequence[CachedRows], shape: tuple[int, ...], folder: Path, progress: bool = False
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Does the same as :func:`mapped_sequences` for scored sequences, with one file for the
+    sequences and one for their closeness.
+
+    Returns:
+        int32 and float32 ``(T, N, L)``, or None.
+    """
+    sequences = _mapped(rows, shape, folder, progress, SCORED, 0, np.int32)
+    if sequences is None:
+        return None
+    closeness = _mapped(rows, shape, folder, progress, CLOSENESS, 1, np.float32)
+    return None if closeness is None else (sequences, closeness)
+
+
+def _mapped(
+    rows: Sequence[CachedRows],
+    shape: tuple[int, ...],
+    folder: Path,
+    progress: bool,
+    kind: str,
+    array: int,
+    dtype: type[np.generic],
+) -> np.ndarray | None:
+    """Memory-maps the file of one of the arrays that the rows hold."""
     if INT * math.prod(shape) < MAPPED_BYTES:
         return None
     name = fingerprint([], tuple(one.name for one in rows))
 
     def parts() -> Iterator[np.ndarray]:
         for one in rows:
-            for (part,) in segments.through(one, folder, progress=progress):
-                yield part
+            for arrays in segments.through(one, folder, progress=progress):
+                yield arrays[array]
 
-    return segments.mapped(folder / FOLDER / f"{name}.npy", shape, np.int32, parts)
+    return segments.mapped(folder / kind / f"{name}.npy", shape, dtype, parts)

@@ -5,12 +5,13 @@ processes is in :mod:`dgt.training.ranks`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from dgt.nn.model import Level
+from dgt.nn.level import Level
 from dgt.nn.rows import Chunks, using
 from dgt.ops.sparse import Rows, gather_rows
 from dgt.storage.fingerprint import fingerprint
@@ -29,6 +30,11 @@ class Whole:
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
         self.given = inputs
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes of the whole graph."""
+        return self.given["sequences"].size(1)
 
     def batches(self, nodes: Tensor) -> Iterable[Tensor]:
         """Returns the training nodes of each step of an epoch."""
@@ -57,6 +63,19 @@ class Whole:
     def all_of(self, rows: Tensor, nodes: Tensor) -> Tensor:
         """Collects the rows of all ``nodes``; ``rows`` are those of this process's own nodes."""
         return rows
+
+    def hiding(self, nodes: Tensor) -> Self:
+        """Returns the same with the labels of some nodes hidden."""
+        labels = self.given["labels"]
+        hidden = copy(self)
+        at = self.rows_of(nodes).to(labels.device)
+        hidden.given = {**self.given, "labels": labels.index_fill(0, at, 0)}
+        return hidden
+
+    def rows_of(self, nodes: Tensor) -> Tensor:
+        """Returns the rows of the inputs that hold those of the nodes that belong to this
+        process."""
+        return nodes
 
     def add_up(self, tensors: Iterable[Tensor]) -> None:
         """Sums each tensor over all processes, in place."""
@@ -119,27 +138,33 @@ class Batched(Whole):
 
     def inputs(self, nodes: Tensor) -> dict[str, Any]:
         """Returns the model's arguments for some nodes: the rows of all nodes they can reach."""
-        x, sequences, encoding = (self.given[name] for name in ("x", "sequences", "encoding"))
+        given = {name: x for name, x in self.given.items() if name != "closeness"}
+        sequences, labels = given.pop("sequences"), given.get("labels")
+        closeness = self.given.get("closeness")
         nodes = nodes.to(sequences.device)
         levels: list[Level] = []
         for _ in range(self.blocks):
-            nodes, level = reach(sequences, nodes)
-            levels.insert(0, _moved(level, self.device))
-        rows = (None if each is None else gather_rows(each, nodes) for each in (x, encoding))
-        x, encoding = (None if each is None else move(each, self.device) for each in rows)
-        return {"x": x, "sequences": levels, "encoding": encoding}
+            attend = nodes
+            nodes, level = reach(sequences, attend)
+            if closeness is not None:
+                level = level._replace(closeness=closeness[:, attend])
+            if labels is not None and not levels:  # only the last block reads labels
+                level = level._replace(labels=gather_rows(labels, nodes))
+            levels.insert(0, self._moved(level))
+        rows = {name: None if x is None else gather_rows(x, nodes) for name, x in given.items()}
+        moved = {name: None if x is None else move(x, self.device) for name, x in rows.items()}
+        return {**moved, "sequences": levels}
 
     @property
     def device(self) -> torch.device:
         return self._device or self.given["sequences"].device
 
     def _all(self) -> Tensor:
-        return torch.arange(self.given["sequences"].size(1), device=self.device)
+        return torch.arange(self.num_nodes, device=self.device)
 
-
-def _moved(level: Level, device: torch.device) -> Level:
-    nodes = None if level.nodes is None else move(level.nodes, device)
-    return Level(move(level.sequences, device), nodes)
+    def _moved(self, level: Level) -> Level:
+        moved = (None if x is None else move(x, self.device) for x in level)
+        return Level(*moved)  # type: ignore[arg-type]
 
 
 def by_rows(inputs: Mapping[str, Any]) -> dict[str, Any]:

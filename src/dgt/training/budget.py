@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from dgt.config import Config
+from dgt.prepare import reads_labels
 from dgt.system import machine
 from dgt.system.devices import free_memory
 from dgt.system.machine import available
@@ -35,13 +36,14 @@ def of_step(config: Config, rows: Sequence[int], classes: int) -> int:
         classes: Number of classes.
     """
     model, T = config.model, len(config.criteria)
-    query = 2 * T * model.heads * model.keys / model.hidden_channels
+    query = 2 * T * model.heads * model.keys / model.hidden_channels + T * _probe(config)
     # Saved for the backward pass, in rows of C channels: norm and ReLU of the layers before the
     # first block. In each block, its norm, input and values; for the queries, their offsets and
     # attention, what they read, and norm and ReLU of the MLP.
     kept: float = rows[0] * 2 * (model.feature_layers - 1 + (config.encoding.encoding != "none"))
+    dropped = 2 if model.value_dropout else 0  # the mask, and the channels that it leaves
     for read, attend in itertools.pairwise(rows):
-        kept += read * (2 + T) + attend * (1 + query + T)
+        kept += read * (2 + T + dropped) + attend * (1 + query + T)
     kept += sum(rows[1:-1]) * (1 + model.mlp_ratio)
     # The peak is either in the backward pass of the last block's attention: gradients of its input,
     # values and queries, and two planes of values per thread.
@@ -50,7 +52,7 @@ def of_step(config: Config, rows: Sequence[int], classes: int) -> int:
     now = read * (1 + T + planes) + attend * (T + query)
     # Or it is in that of the head, which saves more per query, but before these gradients exist.
     head = attend * (5 + model.mlp_ratio) + attend * 3 * classes / model.hidden_channels
-    copy = INT * T * config.sequences.length * attend  # the queries' sequences
+    copy = _of_sequences(config) * attend
     return int(FLOAT[model.precision] * model.hidden_channels * (kept + max(now, head))) + copy
 
 
@@ -75,9 +77,24 @@ def of_chunks(
     planes = _planes(config, model.heads)
     exchanged = nodes * (3 + planes) + own * (3 + (ranks > 1))
     at_once = min(chunk, own) * (6 + 4 * model.heads * model.keys / model.hidden_channels)
+    at_once += 3 * queries * _probe(config)
     rows = kept + exchanged + queries * (4 + 2 * classes / model.hidden_channels) + at_once
-    copy = INT * len(config.criteria) * config.sequences.length * queries
+    copy = _of_sequences(config) * queries
     return int(FLOAT[model.precision] * model.hidden_channels * rows) + copy
+
+
+def _probe(config: Config) -> float:
+    """Returns the memory of the probes of a query for one criterion, in rows of C channels."""
+    scored = "closeness" in config.record.inputs
+    return 1 + config.model.heads / config.model.hidden_channels if scored else 0.0
+
+
+def _of_sequences(config: Config) -> int:
+    """Returns the bytes of the sequences of a node, with their closeness if the model reads it."""
+    each = INT
+    if "closeness" in config.record.inputs:
+        each += FLOAT[config.model.precision]
+    return each * len(config.criteria) * config.sequences.length
 
 
 def _planes(config: Config, tasks: int) -> float:
@@ -109,8 +126,9 @@ def of_batches(
         entries: Stored values per node of the positional encoding.
         classes: Number of classes.
     """
-    sequences = INT * len(config.criteria) * config.sequences.length * sum(rows[1:])
-    inputs = FLOAT[config.model.precision] * rows[0] * (features + 3 * entries)
+    sequences = _of_sequences(config) * sum(rows[1:])
+    columns = features + 3 * entries + (classes + 1 if reads_labels(config) else 0)
+    inputs = FLOAT[config.model.precision] * rows[0] * columns
     return of_step(config, rows, classes) + int(2 * sequences + inputs)
 
 
@@ -145,7 +163,7 @@ def warning(
     def total(chosen: Config) -> int:
         need = predict(chosen, nodes, queries, features, entries, classes, ranks)
         need += of_first_layer(chosen, columns)
-        return need + (of_inputs(chosen, nodes, features, entries) // ranks if gpu else 0)
+        return need + (of_inputs(chosen, nodes, features, entries, classes) // ranks if gpu else 0)
 
     need = total(config)
     if need <= room:
@@ -173,15 +191,16 @@ def of_first_layer(config: Config, columns: int) -> int:
     return COPIES * size * columns * config.model.hidden_channels
 
 
-def of_inputs(config: Config, nodes: int, features: float, entries: float) -> int:
+def of_inputs(config: Config, nodes: int, features: float, entries: float, classes: int) -> int:
     """Returns the bytes of the inputs that are on a GPU all the time: none of batches, and of
     chunks not the sequences; arguments as in :func:`warning`."""
     if config.train.batch_size is not None:
         return 0
-    sequences = INT * len(config.criteria) * config.sequences.length * nodes
+    sequences = _of_sequences(config) * nodes
     if config.train.chunk_size is not None:
         sequences //= len(config.criteria)  # those of one criterion at a time
-    return int(FLOAT[config.model.precision] * nodes * (features + 3 * entries)) + sequences
+    columns = features + 3 * entries + (classes + 1 if reads_labels(config) else 0)
+    return int(FLOAT[config.model.precision] * nodes * columns) + sequences
 
 
 def warn(

@@ -13,6 +13,7 @@ import torch
 import torch.distributed as dist
 
 from dgt.config import Config
+from dgt.config.config import batching_models
 from dgt.errors import InputError, RankError
 
 # A process that ends is noticed at once. The timeout is for machines that stop responding, and for
@@ -93,7 +94,7 @@ def require_possible(config: Config) -> None:
     """Raises an error if the settings do not support several processes."""
     if size() > 1 and not config.record.batching:
         raise InputError(
-            f"model: only dgt and dgt-light support several processes, got {config.model.model}"
+            f"model: only {batching_models()} support several processes, got {config.model.model}"
         )
     if size() > 1 and config.train.batch_size is not None:
         raise InputError(

@@ -27,10 +27,9 @@ from dgt.system.devices import device_of
 from dgt.system.machine import trim
 from dgt.system.notes import note_once
 from dgt.training import budget, distributed, labels
-from dgt.training.batching import Chunked, Whole
+from dgt.training.batching import Whole
 from dgt.training.defaults import follow_graph
 from dgt.training.multilabel import MultiLabel
-from dgt.training.ranks import Ranks
 from dgt.training.regression import Regression
 from dgt.training.steps import steps_for
 from dgt.training.task import Classification, Task, best_threshold
@@ -159,16 +158,13 @@ class Problem:
         if self.config.record.batching and distributed.rank() == 0:
             queries, classes = int(data.train_mask.sum()), max(len(data.class_names), 1)
             budget.warn(self.config, inputs, queries, classes, distributed.size(), device)
-        steps: Whole
-        if distributed.size() == 1:
-            steps = steps_for(self.config, inputs, device)
-        else:
-            steps = Ranks(inputs, self.config.train.chunk_size, device)
+        steps = steps_for(self.config, inputs, device)
+        if distributed.size() > 1:
             # From now on, a process only needs its own rows.
             data.num_nodes, data.x, data.edge_index = data.num_nodes, None, None
             data.directed_edge_index = data.directed_edge_weights = None
         del inputs
-        trim(from_now_on=isinstance(steps, Chunked | Ranks))
+        trim(from_now_on=distributed.size() > 1 or self.config.train.chunk_size is not None)
         return steps
 
 

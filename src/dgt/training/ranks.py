@@ -43,28 +43,39 @@ class Ranks(Whole):
         device = device or inputs["sequences"].device
         self._identity = by_first(Whole(inputs).identity)
         N = inputs["sequences"].size(1)
-        self.nodes = N
+        self.total = N
         self.share = -(-N // size())
         self.start, self.stop = rank() * self.share, min(N, (rank() + 1) * self.share)
         if (size() - 1) * self.share >= N:
             raise InputError(f"{size()} processes are too many for a graph with {N} nodes")
-        rows = {
-            name: None if x is None else _copy(x, self.start, self.stop, device)
-            for name, x in inputs.items()
-            if name in ("x", "encoding")
-        }
-        sequences = inputs["sequences"][:, self.start : self.stop].clone()
-        super().__init__({**rows, "sequences": move(sequences, device)})
+        own = slice(self.start, self.stop)
+        rows: dict[str, Any] = {}
+        for name, x in inputs.items():
+            if x is None:
+                rows[name] = None
+            elif name in ("sequences", "closeness"):
+                rows[name] = move(x[:, own].clone(), device)
+            else:
+                copied = _copy(x, self.start, self.stop, device)
+                rows[name] = copied.matrix if name == "labels" else copied
+        super().__init__(rows)
         self.chunk = chunk or CHUNK
+
+    @property
+    def num_nodes(self) -> int:
+        return self.total
+
+    def rows_of(self, nodes: Tensor) -> Tensor:
+        return self.own(nodes) - self.start
 
     def logits(self, model: Forward, nodes: Tensor | None = None) -> Tensor:
         before = self.start if nodes is None else int((nodes < self.start).sum())
-        own = None if nodes is None else self.own(nodes) - self.start
+        own = None if nodes is None else self.rows_of(nodes)
         with using(Chunks(self.chunk, self, first=self.start, before=before)):
             return model(**self.given, nodes=own)
 
     def predict(self, model: Forward) -> Tensor:
-        return self.gather(self.logits(model))[: self.nodes]
+        return self.gather(self.logits(model))[: self.num_nodes]
 
     def own(self, nodes: Tensor) -> Tensor:
         return nodes[(nodes >= self.start) & (nodes < self.stop)]

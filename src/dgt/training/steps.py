@@ -15,13 +15,16 @@ from dgt.config import Config
 from dgt.errors import InputError
 from dgt.ops.sparse import Parts
 from dgt.system.devices import move, pinned
+from dgt.training import distributed
 from dgt.training.batching import Batched, Chunked, Forward, Whole
 from dgt.training.hidden import Hidden
+from dgt.training.ranks import Ranks
 from dgt.training.task import Task
 
 
 def steps_for(config: Config, inputs: Mapping[str, Any], device: torch.device) -> Whole:
-    """Chooses what a step works on: the whole graph, chunks of it, or batches of nodes.
+    """Chooses what a step works on: the whole graph, chunks of it, batches of nodes, or the nodes
+    of one rank.
 
     Args:
         config: The settings.
@@ -29,21 +32,29 @@ def steps_for(config: Config, inputs: Mapping[str, Any], device: torch.device) -
         device: Device that the inputs are moved to. Those of batches, and the sequences of chunks,
             stay where they are, and parts of them are moved when they are needed.
     """
+    steps, labels = _steps_for(config, inputs, device), inputs.get("labels")
+    if config.model.labels != "hide" or labels is None:
+        return steps
+    return Hidden(steps, labels.any(dim=1).nonzero().squeeze(1).to(device))
+
+
+def _steps_for(config: Config, inputs: Mapping[str, Any], device: torch.device) -> Whole:
+    if distributed.size() > 1:
+        return Ranks(inputs, config.train.chunk_size, device)
     if config.train.batch_size is not None:
         return Batched(inputs, config.train.batch_size, config.model.blocks, device)
-    stay = {"sequences"} if config.train.chunk_size is not None else set()
+    stay = {"sequences", "closeness"} if config.train.chunk_size is not None else set()
     inputs = {
         name: x if x is None else (pinned if name in stay else move)(x, device)
         for name, x in inputs.items()
     }
     if config.train.chunk_size is not None:
         return Chunked(inputs, config.train.chunk_size)
-    hidden = config.model.labels == "hide" and inputs.get("labels") is not None
-    return Hidden(inputs) if hidden else Whole(inputs)
+    return Whole(inputs)
 
 
 def compiled(model: nn.Module) -> Forward:
-    """Compiles the forward pass of DGT, and with it the backward pass. The first call takes
+    """Compiles the forward pass of a model, and with it the backward pass. The first call takes
     long."""
     from torch._dynamo.exc import BackendCompilerFailed
 

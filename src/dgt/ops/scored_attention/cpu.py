@@ -19,11 +19,12 @@ def forward(
     gamma: float,
     epsilon: float,
     normalize: bool,
+    skip: int,
 ) -> Tensor:
     out = empty(out_shape(values, query), values.dtype)
     inputs = arrays(values, sequences, closeness, query, probe)
     tasks, rest = loop_arguments(values, query, bilinear, gamma, epsilon, normalize, planes=1)
-    fine = threads.run(loops.forward, tasks, *inputs, *rest, out.numpy().ravel())
+    fine = threads.run(loops.forward, tasks, *inputs, skip, *rest, out.numpy().ravel())
     check_found(fine, "scored_attention", values, sequences)
     return out
 
@@ -39,11 +40,12 @@ def backward(
     gamma: float,
     epsilon: float,
     normalize: bool,
+    skip: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     grads = [empty(x.shape, x.dtype) for x in (values, query, probe)]
     upstream, *inputs = arrays(grad, values, sequences, closeness, query, probe)
     tasks, rest = loop_arguments(values, query, bilinear, gamma, epsilon, normalize, planes=2)
     outs = arrays(*grads)
-    fine = threads.run(loops.backward, tasks, *inputs, *rest, upstream.ravel(), *outs)
+    fine = threads.run(loops.backward, tasks, *inputs, skip, *rest, upstream.ravel(), *outs)
     check_found(fine, "scored_attention_backward", values, sequences)
     return grads[0], grads[1], grads[2]

@@ -31,7 +31,7 @@ from dgt.ops.deformable_attention.simd import (
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
 def _find(
-    sequences: Any, query: Any, q: int, t: int, m: int,
+    sequences: Any, query: Any, skip: int, q: int, t: int, m: int,
     bilinear: bool, gamma: Any, epsilon: Any, normalize: bool, D: Any, W: Any, K2: Any, KW: Any,
     plane: Any, w: Any, sampled: Any, g: Any, first: Any, total: Any,
     rows: Any, positions: Any, weights: Any, begin: int,
@@ -39,12 +39,13 @@ def _find(
     """Finds the rows that the keys of one head read, their positions in the sequence, and their
     weights before the scores, and writes them to the buffers from index ``begin`` on.
 
-    Returns the index after the last row, the length of the sequence, and whether all node indices
+    Returns the index after the last row, the length of the sequence without the positions that are
+    skipped, and whether all node indices
     are valid.
     """
     real = g.dtype.type
     N, K, fine = plane.shape[0], len(K2) // 2, True
-    n = length_of(sequences, t, q)
+    n = max(length_of(sequences, t, q) - skip, 0)
     sample_keys(query, q, t, m, sampled, K2)
     low, high = fill_windows(sampled, n, bilinear, gamma, epsilon, W, KW, g, first)
     for k in range(K):
@@ -53,7 +54,7 @@ def _find(
     end = begin
     for i in range(max(low, 0), min(high, n)):
         if w[len(W) + i] != 0:
-            r = np.int64(sequences[t, q, i])
+            r = np.int64(sequences[t, q, skip + i])
             if r < 0 or r >= N:
                 fine = False
                 continue
@@ -67,8 +68,9 @@ def _find(
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
 def _score(
-    closeness: Any, probe: Any, q: int, t: int, m: int, plane: Any, rows: Any, positions: Any,
-    begin: int, end: int, u: Any, factors: Any, D: Any, W: Any, weights: Any,
+    closeness: Any, probe: Any, skip: int, q: int, t: int, m: int, plane: Any,
+    rows: Any, positions: Any, begin: int, end: int, u: Any, factors: Any, D: Any, W: Any,
+    weights: Any,
 ) -> None:  # fmt: skip
     """Multiplies the weights of the rows by the exponentials of their scores, and divides them by
     their sum. Writes these ``factors``, and the probe to ``u``."""
@@ -79,7 +81,7 @@ def _score(
     gather_dot(plane, rows, begin, end, u, 0, factors, D)
     largest = real(-np.inf)
     for i in range(begin, end):
-        factors[i] += b * closeness[t, q, positions[i]]
+        factors[i] += b * closeness[t, q, skip + positions[i]]
         largest = max(largest, factors[i])
     for i in range(begin, end):
         factors[i] -= largest
@@ -97,7 +99,7 @@ def _score(
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def forward(
     thread: int, threads: int,
-    values: Any, sequences: Any, closeness: Any, query: Any, probe: Any,
+    values: Any, sequences: Any, closeness: Any, query: Any, probe: Any, skip: int,
     bilinear: bool, gamma: Any, epsilon: Any, normalize: bool, D: Any, W: Any, K2: Any, KW: Any,
     planes: Any, out: Any,
 ) -> bool:  # fmt: skip
@@ -121,7 +123,7 @@ def forward(
             if step < Q:
                 odd = step % 2
                 ends[odd], _, right = _find(
-                    sequences, query, step, t, m, bilinear, gamma, epsilon, normalize,
+                    sequences, query, skip, step, t, m, bilinear, gamma, epsilon, normalize,
                     D, W, K2, KW, plane, w, sampled, g, first, total, rows, positions, weights,
                     odd * half,
                 )  # fmt: skip
@@ -130,7 +132,7 @@ def forward(
                 q, odd = step - 1, (step - 1) % 2
                 begin, end = odd * half, ends[odd]
                 _score(
-                    closeness, probe, q, t, m, plane, rows, positions, begin, end, u, factors,
+                    closeness, probe, skip, q, t, m, plane, rows, positions, begin, end, u, factors,
                     D, W, weights,
                 )  # fmt: skip
                 start = ((q * T + t) * M + m) * len(D)
@@ -141,7 +143,7 @@ def forward(
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
 def backward(
     thread: int, threads: int,
-    values: Any, sequences: Any, closeness: Any, query: Any, probe: Any,
+    values: Any, sequences: Any, closeness: Any, query: Any, probe: Any, skip: int,
     bilinear: bool, gamma: Any, epsilon: Any, normalize: bool, D: Any, W: Any, K2: Any, KW: Any,
     planes: Any, grad: Any, grad_values: Any, grad_query: Any, grad_probe: Any,
 ) -> bool:  # fmt: skip
@@ -169,7 +171,7 @@ def backward(
             if step < Q:
                 odd = step % 2
                 ends[odd], lengths[odd], right = _find(
-                    sequences, query, step, t, m, bilinear, gamma, epsilon, normalize,
+                    sequences, query, skip, step, t, m, bilinear, gamma, epsilon, normalize,
                     D, W, K2, KW, plane, w, sampled2[odd], g2[odd], first2[odd], total2[odd],
                     rows, positions, weights, odd * half,
                 )  # fmt: skip
@@ -181,7 +183,7 @@ def backward(
                 begin, end, n = odd * half, ends[odd], lengths[odd]
                 sampled, g, first, total = sampled2[odd], g2[odd], first2[odd], total2[odd]
                 _score(
-                    closeness, probe, q, t, m, plane, rows, positions, begin, end, u, factors,
+                    closeness, probe, skip, q, t, m, plane, rows, positions, begin, end, u, factors,
                     D, W, weights,
                 )  # fmt: skip
                 start = ((q * T + t) * M + m) * len(D)
@@ -199,7 +201,7 @@ def backward(
                     difference = dots[i] - mean
                     s[len(W) + positions[i]] = factors[i] * difference
                     dots[i] = weights[i] * difference  # from here on, the gradient of the score
-                    b += dots[i] * closeness[t, q, positions[i]]
+                    b += dots[i] * closeness[t, q, skip + positions[i]]
                 sum_scatter(
                     plane, rows, weights, dots, begin, end, grad, start, u, du, grad_plane, D
                 )

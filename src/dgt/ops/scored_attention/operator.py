@@ -15,7 +15,7 @@ from dgt.ops.define import define
 from dgt.ops.deformable_attention.cpu import fits, out_shape
 from dgt.ops.deformable_attention.reference import POSITIVE, Kernel
 from dgt.ops.scored_attention import cpu, reference
-from dgt.ops.scored_attention.reference import TAKES
+from dgt.ops.scored_attention.reference import SKIP, TAKES
 
 
 def scored_attention(
@@ -25,11 +25,12 @@ def scored_attention(
     query: Tensor,
     probe: Tensor,
     kernel: Kernel,
+    skip: int = 0,
 ) -> Tensor:
     """Computes :func:`reference.scored_attention` in the fastest form for the device."""
     bilinear = kernel.interpolation == "bilinear"
     numbers = (kernel.gamma, kernel.epsilon, kernel.normalize)
-    return _forward(values, sequences, closeness, query, probe, bilinear, *numbers)
+    return _forward(values, sequences, closeness, query, probe, bilinear, *numbers, skip)
 
 
 def _plain(
@@ -42,9 +43,10 @@ def _plain(
     gamma: float,
     epsilon: float,
     normalize: bool,
+    skip: int,
 ) -> Tensor:
     kernel = Kernel("bilinear" if bilinear else "rbf", gamma, epsilon, normalize)
-    return reference.scored_attention(values, sequences, closeness, query, probe, kernel)
+    return reference.scored_attention(values, sequences, closeness, query, probe, kernel, skip)
 
 
 def _plain_backward(
@@ -58,20 +60,21 @@ def _plain_backward(
     gamma: float,
     epsilon: float,
     normalize: bool,
+    skip: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     kernel = Kernel("bilinear" if bilinear else "rbf", gamma, epsilon, normalize)
     inputs = (values, sequences, closeness, query, probe)
-    return reference.scored_attention_backward(grad, *inputs, kernel)
+    return reference.scored_attention_backward(grad, *inputs, kernel, skip)
 
 
 def _fused(*inputs: Any) -> Tensor:
-    values, _, _, query, _, bilinear, _, epsilon, _ = inputs
+    values, _, _, query, _, bilinear, _, epsilon, _, _ = inputs
     fast = fits(values, query, bilinear, epsilon)
     return (cpu.forward if fast else _plain)(*inputs)
 
 
 def _fused_backward(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
-    _, values, _, _, query, _, bilinear, _, epsilon, _ = inputs
+    _, values, _, _, query, _, bilinear, _, epsilon, _, _ = inputs
     fast = fits(values, query, bilinear, epsilon)
     return (cpu.backward if fast else _plain_backward)(*inputs)
 
@@ -82,6 +85,7 @@ _takes = {
     "gamma": at_least(0.1),
     "epsilon": at_least(1),
     "normalize": ANY,
+    "skip": SKIP,
 }
 _forward = define(
     "scored_attention",
@@ -111,7 +115,7 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _autograd(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     values, query, probe = _backward(grad, *ctx.saved_tensors, *ctx.kernel)
-    return values, None, None, query, probe, None, None, None, None
+    return values, None, None, query, probe, None, None, None, None, None
 
 
 _forward.register_autograd(_autograd, setup_context=_setup_context)

@@ -4,9 +4,9 @@ Axis letters as in ``dgt.ops.deformable_attention.reference``.
 """
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from dgt.ops.checks import check_all, real, sequences_of
+from dgt.ops.checks import at_least, check_all, real, sequences_of
 from dgt.ops.deformable_attention import reference as unscored
 from dgt.ops.deformable_attention.reference import POSITIVE, Kernel
 
@@ -18,6 +18,8 @@ TAKES = {
     "probe": real("Q T M D+1"),
 }
 """What the attention takes."""
+SKIP = at_least(0)
+"""How many positions it may skip."""
 
 
 def scored_attention(
@@ -27,6 +29,7 @@ def scored_attention(
     query: Tensor,
     probe: Tensor,
     kernel: Kernel,
+    skip: int = 0,
 ) -> Tensor:
     r"""Computes deformable attention whose weights also depend on the nodes that are read:
 
@@ -49,12 +52,14 @@ def scored_attention(
         query: As for ``deformable_attention``. Shape: ``(Q, 2, T, M, K)``.
         probe: :math:`\mathbf{u}` and, last, :math:`b`. Shape: ``(Q, T, M, D + 1)``.
         kernel: The interpolation kernel.
+        skip: Number of positions at the start of the sequences that are left out, as if the
+            sequences started later.
 
     Returns:
         Shape: ``(Q, T, M, D)``.
     """
     inputs = (values, sequences, closeness, query, probe)
-    weights = position_weights(*inputs, kernel)
+    weights = position_weights(*inputs, kernel, skip)
     outs = [
         torch.einsum("qml,qlmd->qmd", weights[:, t], _rows(values, sequence, t))
         for t, sequence in enumerate(sequences)
@@ -69,18 +74,28 @@ def position_weights(
     query: Tensor,
     probe: Tensor,
     kernel: Kernel,
+    skip: int = 0,
 ) -> Tensor:
     r"""Computes the attention :math:`\hat{w}_i` on each position of the sequences.
 
     Returns:
         Shape: ``(Q, T, M, L)``.
     """
-    inputs = (values, sequences, closeness, query, probe)
-    check_all("scored_attention", TAKES, inputs, POSITIVE)
+    inputs = (values, sequences, closeness, query, probe, skip)
+    check_all("scored_attention", {**TAKES, "skip": SKIP}, inputs, POSITIVE)
+    L = sequences.size(-1)
+    sequences, closeness = _after(sequences, closeness, skip)
     w = unscored.position_weights(sequences, query, kernel)
     factors = [_factors(_rows(values, s, t), closeness[t], w[:, t], probe[:, t])
                for t, s in enumerate(sequences)]  # fmt: skip
-    return w * torch.stack(factors, dim=1)
+    return nn.functional.pad(w * torch.stack(factors, dim=1), (skip, 0))[..., :L]
+
+
+def _after(sequences: Tensor, closeness: Tensor, skip: int) -> tuple[Tensor, Tensor]:
+    """Leaves out the first positions; of sequences that have no others, padding remains."""
+    if skip < sequences.size(-1):
+        return sequences[..., skip:], closeness[..., skip:]
+    return torch.full_like(sequences[..., :1], -1), closeness[..., :1]
 
 
 def _rows(values: Tensor, sequence: Tensor, t: int) -> Tensor:
@@ -107,9 +122,11 @@ def scored_attention_backward(
     query: Tensor,
     probe: Tensor,
     kernel: Kernel,
+    skip: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Computes the gradients of ``values``, ``query`` and ``probe`` from the gradient ``grad`` of
     the output of :func:`scored_attention`."""
+    sequences, closeness = _after(sequences, closeness, skip)
     unweighted = unscored.position_weights(sequences, query, kernel)
     grad_values, grad_probe = torch.zeros_like(values), torch.empty_like(probe)
     grad_weights = torch.empty_like(unweighted)
