@@ -6,11 +6,12 @@ Each table is generated from a seed, in the form in which such data comes: ids a
 text, dates, missing cells, payments as ``src,dst``. About 2% of the accounts are fraudulent. Who is
 fraudulent depends on whom an account deals with and hardly on its own columns, and is drawn at
 random, so that no model can know it for sure. ``dgt train`` reads the table as it is, with the
-defaults of dgt-plus or the flags that are given. The trees are scikit-learn's HistGradientBoostingClassifier,
-with settings chosen on the validation nodes, once on the columns of each account, and once with the
-true statistics of its neighbors, the planted ones included. All are compared by their average
-precision on the test nodes. The rule for the defaults was made on the tables of seeds 0 to 2, among
-others, so that only other tables, from seed 3 on, are a fair comparison.
+defaults of dgt-plus or the flags that are given. The trees are scikit-learn's
+HistGradientBoostingClassifier, with settings chosen on the validation nodes, once on the columns of
+each account, and once with the true statistics of its neighbors, the planted ones included. All are
+compared by their average precision on the test nodes. The rule for the defaults was made on the
+tables of seeds 0 to 2, among others, so that only other tables, from seed 3 on, are a fair
+comparison.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python benchmarks/plus_parts.py --out parts.jsonl
 
-Each ablation removes one part of dgt-plus with its defaults, on the published splits. Every finished
-run is a line of the file, so that the same command continues where it was stopped. The tables show
-the metric of each graph on test nodes: of the whole model, and the difference that removing a part
-makes on the same splits, with 95% confidence intervals.
+Each ablation removes one part of dgt-plus with its defaults, on the published splits. Every
+finished run is a line of the file, so that the same command continues where it was stopped. The
+table shows the metric of each graph on test nodes: of the whole model, and the difference that
+removing a part makes on the same splits, with 95% confidence intervals.
 """
 
 import argparse

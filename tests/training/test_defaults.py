@@ -50,7 +50,7 @@ def test_the_rule_chooses_no_batch_norm_if_nodes_are_processed_in_parts(name):
     assert whole.config_.model.norm == "batch"
     parts = NodeClassifier(**PLUS, **{name: 30}).fit(block_graph())
     assert parts.config_.model.norm == "layer"
-    assert parts.config_.model.blocks == whole.config_.model.blocks == 3
+    assert parts.config_.model.gamma == whole.config_.model.gamma == 64
 
 
 def test_prepared_sequences_are_those_of_training(tmp_path: Path, monkeypatch, capsys):
