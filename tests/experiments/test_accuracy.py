@@ -1,5 +1,6 @@
 """Tables of accuracies against numbers computed by hand."""
 
+import dataclasses
 import math
 
 import pytest
@@ -103,3 +104,14 @@ def test_out_of_memory():
     sheet = accuracies([refused], "Title", lambda dataset, variant: None)
     assert sheet.rows[0][2] == "OOM"
     assert sheet.numbers[0]["out_of_memory"]
+
+
+def test_a_benchmark_is_compared_by_its_own_metric():
+    own = line("minesweeper", [0.8, 0.8], 2)
+    by_auroc = [
+        dataclasses.replace(record, val=record.val | {"auroc": 0.5}, test={"auroc": value})
+        for record, value in zip(own.records, (0.9, 0.92), strict=True)
+    ]
+    sheet = accuracies([own._replace(records=by_auroc)], "Title", lambda dataset, variant: None)
+    assert sheet.numbers[0]["mean"] == pytest.approx(91)
+    assert any("minesweeper" in note and "ROC" in note for note in sheet.notes)

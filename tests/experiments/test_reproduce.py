@@ -290,9 +290,9 @@ def test_the_tables(capsys, tmp_path: Path, monkeypatch):
         setups = TABLES[name].setups()
         assert [(s.dataset, s.variant) for s in setups] == [
             (d, m)
-            for d in (DATASETS + LARGE if name == "table1" else DATASETS)
-            for m in MODELS
-            if m.startswith("dgt") or (name == "table1" and "filtered" not in d)
+            for d in (*DATASETS, *(LARGE if name == "table1" else ["minesweeper", "tolokers"]))
+            for m in (*MODELS, "dgt-plus")
+            if m.startswith("dgt") or name == "table1"
         ]
         assert all(s.config.model.model == s.variant for s in setups)
     preset = tmp_path / "citeseer-dgt-light.toml"

@@ -83,7 +83,7 @@ def test_efficiency_and_attention_have_the_settings_found() -> None:
     assert set(FLOPS) <= set(lines)
     trained = {s.dataset for s in TABLES["efficiency"].setups() if s.trained}
     assert trained == set(FOUR)
-    assert changes("attention") == {("chameleon", m): {} for m in ("graphormer", "dgt")}
+    assert changes("attention") == {("chameleon", m): {} for m in ("graphormer", "dgt", "dgt-plus")}
 
 
 def test_the_papers_figures_agree_with_its_table1() -> None:
@@ -176,9 +176,9 @@ def test_ablations(name: str, lines: int, runs: int, tiny: list[Run], tmp_path: 
 
 def test_attention(tiny: list[Run], graph: Data, tmp_path: Path) -> None:
     reproduce(TABLES["attention"], runs=2, results=tmp_path)
-    assert len(tiny) == 4
+    assert len(tiny) == 6
     found = rows(tmp_path, "attention")
-    for model in ("graphormer", "dgt"):
+    for model in ("graphormer", "dgt", "dgt-plus"):
         config = next(run.config for run in tiny if run.config.model.model == model)
         shares, others = [], []
         for split in range(2):

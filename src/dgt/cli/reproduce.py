@@ -41,8 +41,8 @@ def reproduce(
             ogbn-arxiv, reddit) only if their files are on this machine.
         models: Models to include. Default: all of the table.
         runs: Number of runs per dataset and model: all published splits with seed 0, then with
-            seed 1, and so on. Default: 30 for dgt and dgt-light, 10 for other models and on large
-            graphs.
+            seed 1, and so on. Default: 30 for dgt, dgt-light and dgt-plus, 10 for other
+            models and on large graphs.
         workers: Number of parallel runs, with one core each. Default: one per core.
         results: Folder for the recorded runs and the tables.
         show: Make the table from the recorded runs, without any training.

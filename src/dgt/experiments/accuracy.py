@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
+from dgt.data.benchmarks import BENCHMARKS
 from dgt.evaluate import summarize
 from dgt.experiments.marks import code_counts, code_marks, code_notes
 from dgt.experiments.paper import PAPER, Figure
@@ -14,6 +15,7 @@ NOTE = (
     "Test accuracy in percent over runs on the published splits: mean with 95% confidence "
     "interval, and standard deviation."
 )
+METRIC_NOTE = "On {}, the area under the ROC curve in place of the accuracy."
 NOTHING = "–"
 OUT_OF_MEMORY = "OOM"
 
@@ -40,18 +42,28 @@ def accuracies(
     for figure in figures:
         if figure and figure.source not in marks:
             marks[figure.source] = "†‡§"[len(marks) - 1]
-    others = (f"{mark} Not in the paper: {source}." for source, mark in marks.items() if mark)
+    others = [f"{mark} Not in the paper: {source}." for source, mark in marks.items() if mark]
     rows = [
         _text(row, _shown(figure, marks), mark)
         for row, figure, mark in zip(numbers, figures, code_marks(numbers), strict=True)
     ]
     columns = ("data set", variant, *COLUMNS)
+    datasets = dict.fromkeys(row["dataset"] for row in numbers)
+    by_auroc = [d for d in datasets if _metric(d) == "auroc"]
+    if by_auroc:
+        others.append(METRIC_NOTE.format(" and ".join(by_auroc)))
     return Sheet(title, columns, rows, (NOTE, *others, *notes, *code_notes(numbers)), numbers)
 
 
 def over_runs(line: Line, part: Literal["val", "test"] = "test") -> dict[str, Any]:
-    """Returns mean, standard deviation and confidence interval of the accuracy in percent."""
-    return summarize([100 * getattr(record, part)["accuracy"] for record in line.records])
+    """Returns mean, standard deviation and confidence interval of the accuracy in percent, or of
+    the metric that a data set is compared by."""
+    metric = _metric(line.setup.dataset)
+    return summarize([100 * getattr(record, part)[metric] for record in line.records])
+
+
+def _metric(dataset: str) -> str:
+    return BENCHMARKS[dataset].metric if dataset in BENCHMARKS else "accuracy"
 
 
 def _numbers(line: Line, figure: Figure | None) -> dict[str, Any]:

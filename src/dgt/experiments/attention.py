@@ -1,5 +1,5 @@
-"""The paper's figure on attention: which nodes DGT and Graphormer attend to on Chameleon, and how
-much of the attention is on nodes with the same label."""
+"""The paper's figure on attention: which nodes our models and Graphormer attend to on Chameleon,
+and how much of the attention is on nodes with the same label."""
 
 from dataclasses import asdict
 from typing import Any
@@ -25,7 +25,7 @@ from dgt.report.sheet import Sheet
 
 NAME = "attention"
 DATASET = "chameleon"
-MODELS = {"graphormer": "Graphormer", "dgt": "DGT"}
+MODELS = {"graphormer": "Graphormer", "dgt": "DGT", "dgt-plus": "dgt-plus"}
 TOP = 20
 TITLE = "Attention on nodes with the query's label, on Chameleon"
 NOTES = (
@@ -108,7 +108,7 @@ def _numbers(line: Line) -> dict[str, Any]:
         "query_share": None,
         "query_same_label": None,
         "query_keys": None,
-        "paper_query_share": ATTENTION[line.setup.variant],
+        "paper_query_share": ATTENTION.get(line.setup.variant),
     }
     if measured:
         share = summarize([m["share"] for m in measured])
@@ -139,7 +139,7 @@ def _text(row: dict[str, Any], mark: str) -> tuple[str, ...]:
         run_count(row),
         NOTHING if row["query"] is None else f"{100 * row['query_share']:.0f}",
         NOTHING if row["query"] is None else f"{row['query_same_label']} of {row['query_keys']}",
-        f"{100 * row['paper_query_share']:.0f}",
+        NOTHING if row["paper_query_share"] is None else f"{100 * row['paper_query_share']:.0f}",
     )
 
 

@@ -14,7 +14,7 @@ from dgt.experiments.record import Key, Record, State
 from dgt.report.sheet import Sheet
 from dgt.runs.plan import plan
 
-OURS = ("dgt-light", "dgt")
+OURS = ("dgt-light", "dgt", "dgt-plus")
 
 
 class Run(NamedTuple):

@@ -10,15 +10,8 @@ from dgt.experiments.paper import TABLE1 as PAPER_FIGURES
 from dgt.experiments.table import OURS, Line, Setup, Table
 from dgt.report.sheet import Sheet
 
-DATASETS = (
-    "actor",
-    "squirrel",
-    "chameleon",
-    "cora",
-    "citeseer",
-    "chameleon-filtered",
-    "squirrel-filtered",
-)
+FILTERED = ("chameleon-filtered", "squirrel-filtered")
+DATASETS = ("actor", "squirrel", "chameleon", "cora", "citeseer", *FILTERED)
 TITLE = "Accuracy with the settings found for each graph and model"
 
 
@@ -31,12 +24,12 @@ def found(dataset: str, model: str) -> Config:
 
 
 def setups() -> list[Setup]:
-    """Returns all models on the data sets of the paper, and our models on the others."""
+    """Returns all models on the data sets of the paper and on the filtered ones."""
     return [
         Setup(d, model, found(d, model))
         for d in (*DATASETS, *LARGE)
-        for model in MODELS
-        if model in OURS or (d, model) in PAPER_FIGURES
+        for model in (*MODELS, "dgt-plus")
+        if model in OURS or d in FILTERED or (d, model) in PAPER_FIGURES
     ]
 
 
