@@ -20,8 +20,10 @@ from dgt.explore.whatif import what_if
 from tests.explore.runs import session, train
 from tests.small import QUICK, block_graph, write_folder
 
+PLUS = {"model": "dgt-plus", "labels": "read", "blocks": 2}
 
-@pytest.fixture(scope="module", params=[{"blocks": 1}, {"blocks": 3, "heads": 2, "keys": 3}])
+
+@pytest.fixture(scope="module", params=[{"blocks": 1}, {"blocks": 3, "heads": 2, "keys": 3}, PLUS])
 def run(request, tmp_path_factory) -> Session:
     return session(tmp_path_factory.mktemp("explore"), **request.param)
 
@@ -77,7 +79,7 @@ def test_the_view_agrees_with_explain(run: Session):
 
 def test_ribbons_hold_the_sequences_and_sum_to_one(run: Session):
     shown = view(run, 5, 0)
-    assert len(shown["ribbons"]) == 3
+    assert len(shown["ribbons"]) == len(run.config.criteria)
     sequences = run.inside.inputs["sequences"]
     for t, row in enumerate(shown["ribbons"]):
         assert row["nodes"] == [n for n in sequences[t, 5].tolist() if n >= 0]

@@ -1,5 +1,7 @@
 """A change gives the prediction that the model makes on the changed graph."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from dgt import InputError
 from dgt.config import EncodingConfig
 from dgt.data.matrices import adjacency
 from dgt.encodings.katz import katz, katz_of
+from dgt.explore.attention import follow, node_weights
 from dgt.explore.changed import ChangedInputs
 from dgt.explore.checks import Asked
 from dgt.explore.edits import Edits, without
@@ -17,7 +20,9 @@ from dgt.explore.session import Session
 from dgt.explore.trace import Key, trace
 from dgt.explore.whatif import what_if
 from dgt.ops.deformable_attention.reference import deformable_attention
+from dgt.ops.scored_attention.reference import scored_attention
 from dgt.prepare import prepare
+from dgt.runs.identity import node_ids
 from tests.explore.runs import session
 
 NODE = 5
@@ -29,6 +34,9 @@ SETTINGS = {
     "light": {"model": "dgt-light"},
     "double": {"precision": "double", "blocks": 2},
     "bilinear": {"interpolation": "bilinear"},
+    "plus none": {"model": "dgt-plus", "labels": "none", "blocks": 2},
+    "plus read": {"model": "dgt-plus", "labels": "read", "blocks": 2},
+    "plus hide": {"model": "dgt-plus", "labels": "hide", "blocks": 2, "norm": "layer"},
 }
 
 
@@ -44,7 +52,11 @@ def default(tmp_path_factory) -> Session:
 
 def predicted(run: Session, data: Data, anchors: Tensor | None) -> Tensor:
     """The class probabilities of all nodes of a changed graph, with all inputs computed anew."""
-    inputs = prepare(data, run.config, anchors)
+    known = run.inputs_of(NODE).get("labels")
+    if known is not None and len(known) > data.num_nodes:
+        kept = [list(run.inside.ids).index(name) for name in node_ids(data)]
+        known = known[kept]
+    inputs = prepare(data, run.config, anchors, known=known)
     with torch.no_grad():
         return run.inside.task.scores(run.inside.model(**inputs))
 
@@ -68,8 +80,15 @@ def differs(result: dict) -> bool:
 
 def changed(run: Session, edits: Edits) -> dict:
     result = what_if(run, NODE, edits, run.blocks - 1)
-    close(result["before"], run.inside.probabilities[NODE])
+    close(result["before"], probabilities(run))
     return result
+
+
+def probabilities(run: Session) -> Tensor:
+    """Those of the node, if its own label is hidden and no other."""
+    inputs = run.inputs_of(NODE)
+    with torch.no_grad():
+        return run.inside.task.scores(run.inside.model(**inputs))[NODE]
 
 
 @pytest.mark.parametrize("which", ["own", "other"])
@@ -126,7 +145,7 @@ def test_changing_a_feature_of_another_node(run: Session):
 
 
 def test_hiding_a_criterion_equals_empty_sequences(run: Session):
-    inputs = dict(run.inside.inputs)
+    inputs = run.inputs_of(NODE)
     inputs["sequences"] = inputs["sequences"].clone()
     inputs["sequences"][0] = -1
     with torch.no_grad():
@@ -142,24 +161,40 @@ def test_moving_a_key(run: Session, monkeypatch):
     key, position = Key(block, 0, 1, 2), 1.75
     calls = 0
     length = int((run.inside.inputs["sequences"][0, NODE] >= 0).sum())
+    plus = run.config.model.model == "dgt-plus"
+    skip = int(plus and run.config.model.labels == "read")
 
-    def moved(values: Tensor, sequences: Tensor, query: Tensor, kernel: object) -> Tensor:
+    def moved(*inputs: Any) -> Tensor:
         nonlocal calls
         if calls == last:
-            share = torch.tensor(position / (length - 1), dtype=torch.float64)
+            share = torch.tensor((position - skip) / (length - skip - 1), dtype=torch.float64)
+            query = inputs[3 if plus else 2]
             query[NODE, 0, key.criterion, key.head, key.key] = torch.logit(share).to(query)
         calls += 1
-        return deformable_attention(values, sequences, query, kernel)
+        return (scored_attention if plus else deformable_attention)(*inputs)
 
-    monkeypatch.setattr("dgt.nn.attention.deformable_attention", moved)
+    place = "dgt.nn.scored.scored_attention" if plus else "dgt.nn.attention.deformable_attention"
+    monkeypatch.setattr(place, moved)
     with torch.no_grad():
-        expected = run.inside.task.scores(run.inside.model(**run.inside.inputs))[NODE]
+        expected = run.inside.task.scores(run.inside.model(**run.inputs_of(NODE)))[NODE]
     monkeypatch.undo()
     assert calls == run.blocks
     result = changed(run, Edits(keys={key: position}))
     close(result["after"], expected)
     found = result["view"]["ribbons"][0]["keys"][1][2]["position"]
     assert found == pytest.approx(position, abs=1e-5)
+
+
+def test_the_weights_are_those_of_the_model(run: Session):
+    """Of the last block, summed over criteria and heads."""
+    found = node_weights(follow(run, NODE).blocks[-1])
+    expected = run.inside.weights(torch.tensor([NODE]))[0]
+    assert sorted(found) == expected.nonzero().squeeze(1).tolist()
+    assert [found[n] for n in sorted(found)] == pytest.approx(
+        expected[expected > 0].tolist(), abs=1e-5
+    )
+    if run.config.model.labels == "read" and run.config.model.model == "dgt-plus":
+        assert NODE not in found
 
 
 def test_keys_reach_both_ends(default: Session):
@@ -203,14 +238,14 @@ def test_other_models_are_computed_as_a_whole(tmp_path, model: str):
 def test_a_large_graph_says_what_it_holds_fixed(default: Session, monkeypatch):
     monkeypatch.setattr("dgt.explore.changed.FEW_NODES", 10)
     hidden = neighbor(default)
-    inputs = ChangedInputs(default, Edits(nodes={hidden}))
+    inputs = ChangedInputs(default, Edits(nodes={hidden}), NODE)
     assert [line for line in inputs.held if "similarity" in line]
     sequences = inputs.sequences(torch.arange(default.num_nodes))
     before = default.inside.inputs["sequences"]
     for node in range(default.num_nodes):  # the others move up
         row = [n for n in before[2, node].tolist() if n not in (-1, hidden)]
         assert sequences[2, node].tolist() == row + [-1] * (8 - len(row))
-    assert not ChangedInputs(default, Edits(edges=[(NODE, hidden)])).held
+    assert not ChangedInputs(default, Edits(edges=[(NODE, hidden)]), NODE).held
     found = trace(default.inside.model, inputs, NODE)
     assert bool(found.logits.isfinite().all())
 

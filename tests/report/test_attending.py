@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from dgt.cli import main
 from dgt.data.matrices import adjacency
 from dgt.estimator import NodeClassifier
 from dgt.inspection import Inspection
@@ -12,7 +13,7 @@ from dgt.nn.level import Level
 from dgt.report.attending import AGREEMENT, HOPS, attending, sample
 from dgt.report.keys import find_keys, leave_out
 from tests.sequences.graphs import to_networkx
-from tests.small import QUICK, block_graph
+from tests.small import QUICK, block_graph, flags, write_folder
 
 DATA = block_graph()
 DATA.y[::6] = -1
@@ -111,8 +112,9 @@ def test_leaving_out_a_part_reads_nothing_from_it(dgt: Inspection):
         for attention in attentions:
             before = attention.project
 
-            def without(z, criteria=slice(None), before=before, criterion=criterion, head=head):
-                values = before(z, criteria).clone()
+            def without(z, criteria=slice(None), labels=None, before=before,
+                        criterion=criterion, head=head):  # fmt: skip
+                values = before(z, criteria, labels).clone()
                 t = slice(None) if criterion is None else criterion
                 values[:, t, slice(None) if head is None else head] = 0
                 return values
@@ -133,3 +135,48 @@ def test_a_model_that_reads_labels_has_its_criteria_and_leaves_itself_out():
     assert found.criteria == ["alike", "neighbors", "ppr", "similarity"]
     np.testing.assert_allclose(found.agreement.sum(axis=2), 1)
     assert (found.agreement[:, :, 0] == 0).all()
+
+
+@pytest.mark.parametrize("labels", ["none", "read", "hide"])
+def test_keys_and_parts_of_dgt_plus(labels: str):
+    inside = inspected("dgt-plus", blocks=2, labels=labels, norm="layer")
+    found, last = find_keys(inside, QUERIES), inside.model.blocks[-1]
+    own = inside.inputs["sequences"][:, QUERIES]
+    skipped = int(labels == "read")
+    np.testing.assert_array_equal(found.lengths, (own >= 0).sum(dim=-1).numpy() - skipped)
+    # What the heads add is what the model's last block reads.
+    given, seen = inside.steps.inputs_of(QUERIES), []
+    mix = last.attention.mix
+    last.attention.mix = lambda read, *rest: seen.append(read) or mix(read, *rest)
+    with torch.no_grad():
+        inside.model(**given, nodes=QUERIES)
+    del last.attention.mix
+    weight = last.attention.out.weight.detach().unflatten(1, seen[0].shape[1:])
+    carried = torch.einsum("qtmd,ctmd->qtmc", seen[0], weight).norm(dim=-1).mean(0)
+    np.testing.assert_allclose(found.carried, carried / carried.sum(), rtol=1e-4)
+    nodes = np.arange(90)
+    parts = leave_out(inside, nodes)
+    assert len(parts) == 1 + 4 + 4 * last.attention.heads
+
+
+@pytest.mark.parametrize("labels", ["read", "hide"])
+def test_the_attention_of_dgt_plus_does_not_depend_on_the_reader_s_label(labels: str):
+    inside = inspected("dgt-plus", blocks=2, labels=labels, norm="layer")
+    query = QUERIES[:1]
+    before = attending(inside, A, query)
+    known = inside.inputs["labels"]
+    known[query] = torch.tensor([0.0, 5.0, 0.0, 1.0])
+    after = attending(inside, A, query)
+    np.testing.assert_array_equal(after.mass, before.mass)
+    np.testing.assert_array_equal(after.hops, before.hops)
+
+
+def test_a_report_of_dgt_plus_shows_its_keys(tmp_path):
+    graph = write_folder(tmp_path / "colors", block_graph())
+    run = str(tmp_path / "run")
+    assert main(["train", str(graph), "--out", run, "--quiet", *flags(model="dgt-plus")]) == 0
+    assert main(["report", run, "--out", str(tmp_path / "page.html"), "--quiet"]) == 0
+    page = (tmp_path / "page.html").read_text()
+    for word in ("alike", "neighbors", "ppr", "similarity"):
+        assert word in page
+    assert main(["explain", run, "n5"]) == 0

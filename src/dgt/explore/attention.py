@@ -11,7 +11,7 @@ from dgt.explore.facts import brief
 from dgt.explore.hops import hops_to
 from dgt.explore.session import Session
 from dgt.explore.trace import Inputs, Look, Trace, trace
-from dgt.nn import DGT
+from dgt.nn import DGT, DGTPlus
 
 MOST_POSITIONS = 512
 MOST_KEYS = 50
@@ -26,9 +26,9 @@ def follow(session: Session, node: int, epoch: int | None = None) -> Trace:
         epoch: A kept epoch (default: the trained model).
     """
     model = session.model_at(epoch)
-    if not isinstance(model, DGT):
+    if not isinstance(model, DGT | DGTPlus):
         raise InputError(f"{session.config.model.model}: this model has no sequences")
-    return trace(model, Inputs(session.inside.inputs), node)
+    return trace(model, Inputs(session.inputs_of(node)), node)
 
 
 def predicted(session: Session, logits: Tensor) -> dict[str, Any]:

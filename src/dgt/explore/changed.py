@@ -17,8 +17,8 @@ from dgt.encodings.katz import katz_of
 from dgt.encodings.make import carries_over, make_columns
 from dgt.explore.edits import Edits, without
 from dgt.explore.session import Session
-from dgt.explore.trace import Inputs
-from dgt.nn import DGT
+from dgt.explore.trace import Inputs, embed
+from dgt.nn import DGT, DGTPlus
 from dgt.ops.sparse import gather_rows
 from dgt.sequences.criterion import Graph
 from dgt.sequences.make import sequence_rows
@@ -63,38 +63,43 @@ class ChangedInputs(Inputs):
     Args:
         session: The run.
         edits: The changes.
+        node: The node that is looked at, whose own label is hidden.
 
     Attributes:
         held: Sentences that say what was not computed again.
     """
 
-    def __init__(self, session: Session, edits: Edits) -> None:
-        super().__init__(session.inside.inputs)
+    def __init__(self, session: Session, edits: Edits, node: int) -> None:
+        super().__init__(session.inputs_of(node))
         self.session = session
         self.edits = edits
         self.few = session.num_nodes <= FEW_NODES
         self.held: list[str] = []
         self._note_held()
 
-    def sequences(self, nodes: Tensor) -> Tensor:
-        read = super().sequences(nodes).clone()  # (T, Q, L)
+    def read(self, nodes: Tensor) -> tuple[Tensor, Tensor | None]:
+        sequences, closeness = super().read(nodes)  # (T, Q, L)
+        sequences = sequences.clone()
+        closeness = None if closeness is None else closeness.clone()
         for t in self._sorted_again:
             rows = self._rows[t]
-            made = [rows.make(n, n + 1, lambda done: None)[0] for n in nodes.tolist()]
-            read[t] = torch.from_numpy(np.concatenate(made))
+            made = [rows.make(n, n + 1, lambda done: None) for n in nodes.tolist()]
+            sequences[t] = torch.from_numpy(np.concatenate([each[0] for each in made]))
+            if closeness is not None:
+                closeness[t] = torch.from_numpy(np.concatenate([each[1] for each in made]))
         if self.edits.nodes:
-            read = _take_out(read, self.edits.nodes)
+            sequences, closeness = _take_out(sequences, closeness, self.edits.nodes)
         for t in self.edits.criteria:
-            read[t] = -1
-        return read
+            sequences[t] = -1
+        return sequences, closeness
 
-    def embed(self, model: DGT, nodes: Tensor) -> Tensor:
+    def embed(self, model: DGT | DGTPlus, nodes: Tensor) -> Tensor:
         x, encoding = gather_rows(self.given["x"], nodes), self._encoding(nodes)
-        z = model.embed(x, encoding)
+        z = embed(model, x, self.labels(nodes), encoding)
         own = self._changed_rows(nodes)
         if len(own):
             rows = None if encoding is None else gather_rows(encoding, own)
-            z[own] = model.embed(self._features(nodes[own]), rows)
+            z[own] = embed(model, self._features(nodes[own]), self.labels(nodes[own]), rows)
         return z
 
     def _changed_rows(self, nodes: Tensor) -> Tensor:
@@ -138,7 +143,9 @@ class ChangedInputs(Inputs):
     @cached_property
     def _rows(self) -> list[Any]:
         config = self.session.config
-        return sequence_rows(self._graph.data, config.criteria, config.sequences, graph=self._graph)
+        scored = "closeness" in self.given
+        chosen = (config.criteria, config.sequences)
+        return sequence_rows(self._graph.data, *chosen, graph=self._graph, scored=scored)
 
     @cached_property
     def _sorted_again(self) -> list[int]:
@@ -146,7 +153,7 @@ class ChangedInputs(Inputs):
         found = []
         for t, criterion in enumerate(self.session.config.criteria):
             record = CRITERIA.record(criterion)
-            edges = self.edits.of_graph and "edge_index" in record.reads
+            edges = self.edits.of_graph and not {"edge_index", DIRECTED}.isdisjoint(record.reads)
             features = self.edits.of_features and "x" in record.reads and self.few
             if edges or features:
                 found.append(t)
@@ -166,8 +173,13 @@ class ChangedInputs(Inputs):
                 )
 
 
-def _take_out(sequences: Tensor, hidden: set[int]) -> Tensor:
+def _take_out(
+    sequences: Tensor, closeness: Tensor | None, hidden: set[int]
+) -> tuple[Tensor, Tensor | None]:
     """Takes nodes out of sequences; those that follow move up. Shape: ``(T, Q, L)``."""
     away = torch.isin(sequences, torch.tensor(sorted(hidden), dtype=sequences.dtype))
     order = away.to(torch.int8).argsort(dim=-1, stable=True)
-    return sequences.masked_fill(away, -1).gather(-1, order)
+    kept = sequences.masked_fill(away, -1).gather(-1, order)
+    if closeness is None:
+        return kept, None
+    return kept, closeness.masked_fill(away, 0.0).gather(-1, order)

@@ -9,7 +9,7 @@ from dgt.errors import InputError
 from dgt.explore.checks import Asked
 from dgt.explore.session import Session
 from dgt.explore.trace import Key
-from dgt.nn import DGT
+from dgt.nn import DGT, DGTPlus
 
 MOST_EDITS = 50
 KINDS = ("edge", "node", "criterion", "feature", "key")
@@ -95,9 +95,9 @@ def _add_key(edits: Edits, session: Session, node: int, one: Asked) -> None:
 _ADD = dict(zip(KINDS, (_add_edge, _add_node, _add_criterion, _add_feature, _add_key), strict=True))
 
 
-def _require_sequences(session: Session, kind: str) -> DGT:
+def _require_sequences(session: Session, kind: str) -> DGT | DGTPlus:
     model = session.inside.model
-    if not isinstance(model, DGT):
+    if not isinstance(model, DGT | DGTPlus):
         raise InputError(f"{kind}: {session.config.model.model} has no sequences and no keys")
     return model
 

@@ -16,7 +16,7 @@ from dgt.errors import InputError
 from dgt.estimator import load_estimator
 from dgt.inspection import Inspection, require_classes
 from dgt.models import build
-from dgt.nn import DGT
+from dgt.nn import DGT, DGTPlus
 from dgt.runs.folder import CONFIG, read_settings
 from dgt.runs.kept import find_kept, read_kept
 from dgt.storage.tensors import require_like
@@ -113,10 +113,14 @@ class Session:
         plain = name.isascii() and name.isdigit() and str(int(name)) == name
         return int(name) if plain and int(name) < self.num_nodes else None
 
+    def inputs_of(self, node: int) -> dict[str, Any]:
+        """Returns the model's inputs for a look at a node, whose own label is hidden."""
+        return self.inside.steps.inputs_of(torch.tensor([node]))
+
     @property
     def attention(self) -> str:
         """How the model attends to nodes: along ``sequences``, in ``full``, or ``none``."""
-        if isinstance(self.inside.model, DGT):
+        if isinstance(self.inside.model, DGT | DGTPlus):
             return "sequences"
         return "full" if self.inside.has_attention else "none"
 
@@ -124,7 +128,7 @@ class Session:
     def blocks(self) -> int:
         """The number of blocks whose attention can be shown."""
         model = self.inside.model
-        return len(model.blocks) if isinstance(model, DGT) else 1
+        return len(model.blocks) if isinstance(model, DGT | DGTPlus) else 1
 
     @cached_property
     def epochs(self) -> list[int]:

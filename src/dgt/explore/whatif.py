@@ -10,7 +10,7 @@ from dgt.explore.changed import FEW_NODES, ChangedInputs, changed_graph
 from dgt.explore.edits import Edits
 from dgt.explore.session import Session
 from dgt.explore.trace import trace
-from dgt.nn import DGT
+from dgt.nn import DGT, DGTPlus
 from dgt.prepare import ONE_GRAPH, carries_over, prepare
 
 
@@ -24,10 +24,10 @@ def what_if(
         attention of the node after the changes, if the model has sequences.
     """
     model = session.model_at(epoch)
-    if not isinstance(model, DGT):
+    if not isinstance(model, DGT | DGTPlus):
         return _whole(session, node, edits)
-    before = trace(model, ChangedInputs(session, Edits()), node)
-    inputs = ChangedInputs(session, edits)
+    before = trace(model, ChangedInputs(session, Edits(), node), node)
+    inputs = ChangedInputs(session, edits, node)
     after = trace(model, inputs, node, edits.keys)
     return {
         "before": predicted(session, before.logits),

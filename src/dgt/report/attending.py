@@ -62,7 +62,7 @@ def attending(inside: Inspection, A: csr_array, queries: Tensor) -> Attending:
     attend: Any = inside.model.attention
     # Chunks bound the memory of the blocks below the last one.
     with torch.no_grad(), using(Chunks(CHUNK)):
-        found = attend(**inside.inputs, nodes=queries.to(device))
+        found = attend(**inside.steps.inputs_of(queries), nodes=queries.to(device))
     heads = list(_entries(found, queries))
     criteria = _criteria(inside)
     y = inside.y.numpy()

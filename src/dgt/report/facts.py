@@ -18,7 +18,7 @@ from dgt.errors import InputError
 from dgt.estimator import load_estimator
 from dgt.explain import Explanation, explain
 from dgt.inspection import Inspection, require_classes
-from dgt.nn import DGT
+from dgt.nn import DGT, DGTPlus
 from dgt.report import projection, surroundings
 from dgt.report.attending import Attending, attending, sample
 from dgt.report.keys import Keys, LeftOut, find_keys, leave_out
@@ -138,7 +138,7 @@ def collect(
     assert first is not None
     names = first.facts.class_names
     queries = sample(first, _test(first))
-    deformable = isinstance(first.model, DGT)
+    deformable = isinstance(first.model, DGT | DGTPlus)
     places = projection.project(first, method, most_points)
     return Facts(
         path=path,

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from dgt.inspection import Inspection
-from dgt.nn import DGT
+from dgt.nn import DGT, DGTPlus
 from dgt.nn.level import Level
 from dgt.nn.rows import Chunks, using
 from dgt.ops.deformable_attention.reference import sample, sequence_lengths
@@ -28,7 +28,7 @@ class Keys:
     attention: np.ndarray
     """The attention on each key; the keys of a head sum to 1. Shape: ``(Q, T, M, K)``."""
     lengths: np.ndarray
-    """The number of nodes in each sequence. Shape: ``(T, Q)``."""
+    """The number of nodes in each sequence that can be read. Shape: ``(T, Q)``."""
     carried: np.ndarray
     """The share of the length of all heads' outputs. Shape: ``(T, M)``."""
 
@@ -53,31 +53,36 @@ class LeftOut:
 def find_keys(inside: Inspection, queries: Tensor) -> Keys:
     """Returns where the keys of some nodes lie, and what each head adds to them."""
     model = inside.model
-    assert isinstance(model, DGT)
-    inputs, last = inside.inputs, model.blocks[-1]
+    assert isinstance(model, DGT | DGTPlus)
+    inputs, last = inside.steps.inputs_of(queries), model.blocks[-1]
     sequences, queries = inputs["sequences"], queries.to(inputs["sequences"].device)
+    labels, every = inputs.get("labels"), Level(sequences, None, inputs.get("closeness"))
     with using(Chunks(CHUNK)):
-        z = model.embed(inputs["x"], inputs.get("encoding"))
+        x, encoding = inputs["x"], inputs.get("encoding")
+        if isinstance(model, DGTPlus):
+            z = model.embed(x, labels, encoding)
+        else:
+            z = model.embed(x, encoding)
         for block in model.blocks[:-1]:
-            z = block(z, Level(sequences))
+            z = block(z, every)
     attention, z = last.attention, last.norm(z)
-    own = sequences[:, queries]
+    level, skip = every.take(queries), getattr(attention, "skip", 0)
     now, weights = sample(attention.queries(z[queries]))
     T, M = attention.criteria, attention.heads
     carried = np.zeros((T, M))
     for t in range(T):
         one = slice(t, t + 1)
-        values = attention.project(z, one)  # (N, 1, M, D)
+        values = attention.project(z, one, labels)  # (N, 1, M, D)
         for m in range(M):
             alone = torch.zeros_like(values)
             alone[:, :, m] = values[:, :, m]
-            read = attention.read(alone, Level(own[one]), z[queries], one)
+            read = attention.read(alone, level.of(one, z.device), z[queries], one)
             carried[t, m] = read.norm(dim=1).mean()
     return Keys(
         start=torch.sigmoid(attention.start[0]).cpu().numpy(),
         now=now.cpu().numpy(),
         attention=weights.cpu().numpy(),
-        lengths=sequence_lengths(own).cpu().numpy(),
+        lengths=(sequence_lengths(level.sequences) - skip).clamp(min=0).cpu().numpy(),
         carried=carried / max(carried.sum(), 1e-12),
     )
 
@@ -88,7 +93,7 @@ def leave_out(inside: Inspection, nodes: np.ndarray) -> list[LeftOut]:
     The weights that read the part are set to zero, in all blocks. Nothing is trained again.
     """
     model = inside.model
-    assert isinstance(model, DGT)
+    assert isinstance(model, DGT | DGTPlus)
     T, M = model.blocks[-1].attention.criteria, model.blocks[-1].attention.heads
     parts: list[tuple[int | None, int | None]] = [(None, None)]
     parts += [(t, None) for t in range(T)] if T > 1 else []
@@ -107,7 +112,7 @@ def leave_out(inside: Inspection, nodes: np.ndarray) -> list[LeftOut]:
     return found
 
 
-def _without(model: DGT, criterion: int | None, head: int | None) -> dict[str, Tensor]:
+def _without(model: DGT | DGTPlus, criterion: int | None, head: int | None) -> dict[str, Tensor]:
     """Returns the output weights of the attention, with those of a part set to zero."""
     changed = {}
     for b, block in enumerate(model.blocks):
