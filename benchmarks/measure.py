@@ -1,12 +1,17 @@
-"""Measures time and memory of a function, in its own process."""
+"""Measures time and memory of a function, in its own process, and keeps the results in a file."""
 
+import datetime
+import json
 import math
 import multiprocessing
 import os
+import platform
+import resource
 import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -72,3 +77,46 @@ def reset_peak() -> None:
     """Resets ``VmHWM``, the peak memory of this process."""
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
+
+
+def limit(threads: int, gigabytes: float) -> None:
+    """Limits threads and memory, so that an allocation fails before the system starts to kill
+    processes."""
+    torch.set_num_threads(threads)
+    most = int(gigabytes * 1e9)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def free_gigabytes() -> float:
+    """Returns most of the memory that is free now."""
+    with open("/proc/meminfo") as file:
+        (free,) = (int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
+    return round(0.9 * free * 1024 / 1e9, 1)
+
+
+def where() -> dict[str, str]:
+    """Returns the machine, the date and the version of PyTorch."""
+    with open("/proc/cpuinfo") as file:
+        names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+    return {
+        "machine": names[0] if names else platform.machine(),
+        "date": datetime.date.today().isoformat(),
+        "torch": torch.__version__,
+    }
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Returns the measurements in a file with one JSON object per line."""
+    if not path.is_file():
+        return []
+    # An incomplete line, left by a crash, is measured again.
+    whole = path.read_text().rpartition("\n")[0]
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def append_line(path: Path, row: dict[str, Any]) -> None:
+    """Appends a measurement to a file. What a crash has left of the last line is removed."""
+    with open(path, "a+b") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
+        file.write((json.dumps(row) + "\n").encode())

@@ -15,11 +15,8 @@ or a crash, the same command resumes. The results are written to ``OUT/peers.md`
 """
 
 import argparse
-import datetime
 import json
 import os
-import platform
-import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -38,7 +35,17 @@ from dgt.config import Config
 from dgt.data import load
 from dgt.data.splits import random_split
 from dgt.prepare import precompute
-from measure import in_own_process, measure, memory, reset_peak
+from measure import (
+    append_line,
+    free_gigabytes,
+    in_own_process,
+    limit,
+    measure,
+    memory,
+    read_lines,
+    reset_peak,
+    where,
+)
 from models import FORMS, FULL_NODES, setup
 
 SWEEP = {"10k": 10_000, "30k": 30_000, "100k": 100_000, "300k": 300_000, "1M": 1_000_000}
@@ -50,6 +57,8 @@ SIZES = {
     **{name: f"synthetic:{name}" for name in ("arxiv", "twitch", "reddit")},
 }
 SMALL = "synthetic:nodes=600,edges=3000"
+# Sorted by the methods of large graphs.
+WARM_UP = "synthetic:nodes=40001,edges=40000,features=4"
 NAMES = ("own", "edges", "csr")
 
 
@@ -66,7 +75,7 @@ def main() -> None:
         "--most-seconds", type=float, default=120.0, help="time limit for the rounds of a model"
     )
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--memory", type=float, default=_free_gigabytes(), help="limit in GB")
+    parser.add_argument("--memory", type=float, default=free_gigabytes(), help="limit in GB")
     parser.add_argument("--out", type=Path, default=Path("peers"))
     parser.add_argument("--show", action="store_true", help="only show the results so far")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -74,15 +83,14 @@ def main() -> None:
 
     arguments.out.mkdir(parents=True, exist_ok=True)
     record = arguments.out / "measurements.jsonl"
-    found = {key(row): row for row in _lines(record)}
+    found = {key(row): row for row in read_lines(record)}
     asked = list(tasks(arguments))
     console = Console(stderr=True)
     for done, task in enumerate(asked, start=1):
         if key(task) in found or arguments.show:
             continue
         row = {**task, **attempt(task, arguments), **where()}
-        with open(record, "a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_line(record, row)
         found[key(task)] = row
         said = row.get("failed") or f"{row['seconds']:.2f} s, {row['peak_bytes'] / 1e9:.1f} GB"
         console.print(
@@ -125,12 +133,13 @@ def attempt(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, An
 
 def prepared(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
     """Measures the computation of node sequences and Katz columns, without a cache."""
-    _limit(arguments)
+    limit(arguments.threads, arguments.memory)
     folder = cache(task, arguments)
     shutil.rmtree(folder, ignore_errors=True)
     # Compile everything beforehand.
     config = Config().replace(model=task["model"], length=task["length"])
-    precompute(load(SMALL), config, folder / "warm-up")
+    for graph in (SMALL, WARM_UP):
+        precompute(load(graph), config, folder / "warm-up")
     shutil.rmtree(folder)
     data = load(SIZES[task["size"]])
 
@@ -142,7 +151,7 @@ def prepared(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, A
 
 
 def one(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
-    _limit(arguments)
+    limit(arguments.threads, arguments.memory)
     os.environ["DGT_CACHE"] = str(cache(task, arguments))
     # The memory of a process before it loads the graph: libraries and compiled code.
     step_of(task, load(SMALL))()
@@ -179,37 +188,6 @@ def step_of(task: dict[str, Any], data: Data) -> Callable[[], None]:
 
 def cache(task: dict[str, Any], arguments: argparse.Namespace) -> Path:
     return arguments.out / "cache" / f"{task['size']}-{task['model']}-{task['length']}"
-
-
-def where() -> dict[str, str]:
-    with open("/proc/cpuinfo") as file:
-        names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
-    return {
-        "machine": names[0] if names else platform.machine(),
-        "date": datetime.date.today().isoformat(),
-        "torch": torch.__version__,
-    }
-
-
-def _limit(arguments: argparse.Namespace) -> None:
-    """Limits the memory, so that an allocation fails before the system starts to kill processes."""
-    torch.set_num_threads(arguments.threads)
-    most = int(arguments.memory * 1e9)
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-def _free_gigabytes() -> float:
-    with open("/proc/meminfo") as file:
-        (free,) = (int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
-    return round(0.9 * free * 1024 / 1e9, 1)
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        return []
-    # An incomplete line, left by a crash, is measured again.
-    whole = path.read_text().rpartition("\n")[0]
-    return [json.loads(line) for line in whole.splitlines()]
 
 
 if __name__ == "__main__":

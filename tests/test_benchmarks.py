@@ -62,6 +62,39 @@ def test_slopes_ratios_and_the_fastest_form(tmp_path: Path) -> None:
     assert "| twitch | gat | own | failed | – | – |" in text
 
 
+def test_time_to_the_accuracy_of_a_peer(tmp_path: Path) -> None:
+    import end_to_end_summary as summary
+
+    def case(model: str, curve: list) -> dict:
+        return {
+            "size": "twitch", "model": model, "curve": curve, "stopped": "patience",
+            "prepare_seconds": 0.5, "test_accuracy": 0.7, "peak_bytes": 2e9, "threads": 2,
+            "machine": "a machine", "date": "2020-01-01",
+        }  # fmt: skip
+
+    gcn = case("gcn", [[2, 3, 0.5], [4, 6, 0.8], [6, 9, 0.8], [8, 12, 0.7]])
+    dgt = case("dgt", [[1, 1, 0.2], [3, 3, 0.8], [5, 5, 0.9]])
+    light = case("dgt-light", [[1, 1, 0.7]])
+    lost = {"size": "twitch", "model": "sage", "failed": "MemoryError: ", **{
+        name: gcn[name] for name in ("threads", "machine", "date")
+    }}  # fmt: skip
+    rows = [gcn, dgt, light, lost]
+    checks = summary.summarize(rows)
+    # GCN is first at its best after 4 s; DGT is as good after 3 s.
+    assert [check["model"] for check in checks] == ["dgt", "dgt-light"]
+    assert checks[0]["share"] == 0.75
+    assert checks[0]["cpu_share"] == 0.5
+    assert not checks[0]["met"]
+    assert checks[1]["share"] is None
+    assert checks[1]["met"] is None
+    dgt["curve"][0][2] = 0.8
+    assert summary.summarize(rows)[0]["met"]
+    summary.write(tmp_path, rows, summary.summarize(rows))
+    text = (tmp_path / "end_to_end.md").read_text()
+    assert "| twitch | gcn | 0.5 | 4.0 | 8.0 | 12.0 | 4 | 0.8000 | 0.7000 | 4.0 | 2.00 GB |" in text
+    assert "- dgt-light, twitch: does not reach GCN's best validation accuracy\n" in text
+
+
 def test_both_forms_of_a_peer_are_the_same_function() -> None:
     import models
 
@@ -79,11 +112,15 @@ def test_both_forms_of_a_peer_are_the_same_function() -> None:
 
 
 def test_a_truncated_line_is_skipped(tmp_path: Path) -> None:
-    import peers
+    import measure
 
     (tmp_path / "lines").write_text('{"a": 1}\n{"a": 2}\n{"a"')
-    assert peers._lines(tmp_path / "lines") == [{"a": 1}, {"a": 2}]
-    assert peers._lines(tmp_path / "none") == []
+    assert measure.read_lines(tmp_path / "lines") == [{"a": 1}, {"a": 2}]
+    assert measure.read_lines(tmp_path / "none") == []
+    for name in ("lines", "none"):
+        measure.append_line(tmp_path / name, {"a": 3})
+    assert measure.read_lines(tmp_path / "lines") == [{"a": 1}, {"a": 2}, {"a": 3}]
+    assert measure.read_lines(tmp_path / "none") == [{"a": 3}]
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in BENCHMARKS.glob("*.py")))

@@ -10,8 +10,11 @@ from sklearn.metrics.pairwise import cosine_similarity
 from torch_geometric.data import Data
 
 import dgt.sequences.similarity
+import dgt.sequences.sparse_index
 from dgt.sequences import node_sequences
+from dgt.sequences.candidates import dense_candidates
 from dgt.sequences.similarity import UnitRows, similarity_sequences
+from dgt.sequences.unit import GRID, unit_rows
 from tests.sequences.graphs import graphs, valid
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
@@ -108,6 +111,61 @@ def test_index_finds_nearly_what_the_product_finds(monkeypatch: pytest.MonkeyPat
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
     similarity = np.einsum("nlf,nf->nl", unit[near], unit)
     assert (np.diff(similarity[:, 1:], axis=1) < 2e-6).all()
+
+
+def documents(nodes: int = 4000, words: int = 600) -> scipy.sparse.csr_array:
+    """Counts of words: about ten of one of 40 topics, and ten that are common."""
+    rng = np.random.default_rng(0)
+    topics = rng.integers(0, words, size=(40, 30))
+    own = topics[rng.integers(0, 40, nodes)[:, None], rng.integers(0, 30, (nodes, 10))]
+    common = (words * rng.random((nodes, 10)) ** 3).astype(int)
+    column = np.hstack([own, common]).ravel()
+    ones = np.ones(len(column), dtype=np.float32)
+    return scipy.sparse.csr_array((ones, (np.repeat(np.arange(nodes), 20), column)), (nodes, words))
+
+
+def test_sparse_index_finds_nearly_what_the_product_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = documents()
+    x.data[:40] = 0  # two documents without words
+    monkeypatch.setattr(dgt.sequences.similarity, "EXACT_NODES", 1000)
+    monkeypatch.setattr(dgt.sequences.sparse_index, "COMPARED", (500, 1000, 2000))
+    rows = UnitRows(x)
+    near, scores = similarity_sequences(rows, 16, lambda done: None)
+    assert rows.near is not None
+    assert rows.near.chosen(16).recall >= 0.95
+    assert near[:2, 1:].max() == -1
+    cosine = cosine_similarity(x.astype(np.float64))
+    np.fill_diagonal(cosine, 2)
+    best = np.sort(cosine, axis=1)[:, ::-1][:, :16]
+    own = np.take_along_axis(cosine, near.astype(int), axis=1)[2:]
+    assert (near[2:] >= 0).all()
+    assert (own >= best[2:, -1:] - 2e-6).mean() >= 0.95
+    # Found nodes have their exact similarities, in descending order.
+    np.testing.assert_allclose(scores[2:, 1:], own[:, 1:], atol=2e-6)
+    assert (np.diff(scores[2:], axis=1) <= 0).all()
+
+
+def test_a_thorough_search_of_sparse_rows_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = documents(1500)
+    x.data *= np.random.default_rng(1).normal(size=x.nnz).astype(np.float32)  # also negative
+    exact = similarity_sequences(UnitRows(x), 12, lambda done: None)
+    monkeypatch.setattr(dgt.sequences.similarity, "EXACT_NODES", 1000)
+    near = UnitRows(x).near
+    assert near is not None
+    found, scores = np.full((1500, 12), -1, dtype=np.int32), np.zeros((1500, 12))
+    near.sort(np.arange(1500), found, scores, near.index.everything)
+    np.testing.assert_array_equal(found, exact[0])
+    np.testing.assert_allclose(scores[:, 1:] / GRID, exact[1][:, 1:], atol=1e-6)
+
+
+def test_a_search_goes_on_until_it_finds_enough() -> None:
+    """Rows without clusters need more lists than clustered ones."""
+    rng = np.random.default_rng(0)
+    for x, thorough in ((clustered(20_000), False), (rng.normal(size=(20_000, 32)), True)):
+        near = dense_candidates(unit_rows(x).astype(np.int32))
+        efforts, chosen = near.index.efforts(), near.chosen(16)
+        assert len(efforts) > 1
+        assert (chosen.effort > efforts[0]) == thorough
 
 
 @pytest.mark.parametrize("length", [1, 5, 40])

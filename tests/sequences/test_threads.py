@@ -32,14 +32,14 @@ def test_bfs_and_ppr_for_every_number_of_threads() -> None:
     assert_same_bits(from_networkx(nx.barabasi_albert_graph(1300, 3, seed=0)), ["bfs", "ppr"])
 
 
-@pytest.mark.parametrize("method", ["product", "sparse product", "index"])
+@pytest.mark.parametrize("method", ["product", "sparse product", "index", "sparse index"])
 def test_similarity_for_every_number_of_threads(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = clustered(2000)
-    if method == "sparse product":
+    if "sparse" in method:
         x = np.hstack([np.where(x > 1.5, x, 0), np.zeros_like(x)])
-    if method == "index":
+    if "index" in method:
         monkeypatch.setattr(dgt.sequences.similarity, "EXACT_NODES", 1000)
     data = Data(x=torch.from_numpy(x), edge_index=torch.empty(2, 0, dtype=torch.long))
     assert_same_bits(data, ["similarity"])

@@ -4,7 +4,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from dgt.prepare import precompute, prepare
 from dgt.sequences import node_sequences
 from dgt.sequences.similarity import UnitRows
 from dgt.storage.segments import read_arrays
-from tests.sequences.test_similarity import clustered
+from tests.sequences.test_similarity import clustered, documents
 
 GRAPH = "synthetic:nodes=600,edges=3000,features=12,classes=3"
 CONFIG = Config().replace(length=12, katz_order=2, anchors=20)
@@ -202,17 +202,22 @@ def test_a_damaged_file_is_made_anew(damage: str, tmp_path: Path, truth: dict[st
     assert content(tmp_path / "out") == truth
 
 
-def test_an_index_from_its_file_is_the_same(tmp_path: Path) -> None:
-    x = clustered(2000)
+@pytest.mark.parametrize("make", [clustered, documents])
+def test_an_index_from_its_file_is_the_same(
+    make: Callable[[int], np.ndarray], tmp_path: Path
+) -> None:
+    x = make(2000)
     own = UnitRows(x, tmp_path / "centroids.npy")
     kept = UnitRows(x, tmp_path / "centroids.npy")
     plain = UnitRows(x)
     assert read_arrays(tmp_path / "centroids.npy") is not None
     for rows in (kept, plain):
-        assert rows.index is not None
-        assert own.index is not None
-        found = rows.index.nearest(np.arange(2000), 20)
-        np.testing.assert_array_equal(found, own.index.nearest(np.arange(2000), 20))
+        assert rows.near is not None
+        assert own.near is not None
+        assert rows.near.chosen(20) == own.near.chosen(20)
+        effort = own.near.chosen(20).effort
+        found = [each.near.index.nearest(np.arange(2000), 20, effort)[0] for each in (rows, own)]
+        np.testing.assert_array_equal(*found)
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

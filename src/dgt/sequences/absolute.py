@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from dgt.config import SequenceConfig
 from dgt.sequences.criterion import Criterion, Graph, Sort, no_settings
-from dgt.sequences.similarity import on_grid, unit_rows
+from dgt.sequences.unit import on_grid, unit_rows
 from dgt.storage.segments import Advance
 
 STEPS = 1000

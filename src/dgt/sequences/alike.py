@@ -14,8 +14,8 @@ from dgt.data.edge_tables import edge_weights
 from dgt.data.matrices import adjacency
 from dgt.sequences.closeness import of_cosines
 from dgt.sequences.criterion import LINKS, Criterion, Graph, Sort
-from dgt.sequences.similarity import GRID, on_grid, unit_rows
 from dgt.sequences.top import insert
+from dgt.sequences.unit import GRID, on_grid, unit_rows
 from dgt.storage.segments import Advance
 from dgt.system import threads
 

@@ -18,8 +18,10 @@ EXACT_NODES = 40_000
 LISTS_PER_ROOT = 2.5
 # Rows that a search compares with. Independent of N, so that the time grows nearly linearly.
 COMPARED = 4000
-# Stands for this index in the names of cached files. Increase it when results change.
-VERSION = 2
+# A search may compare with up to this multiple of them, as long as it takes at most so many
+# multiplications per row.
+MOST_TIMES = 4
+MOST_PRODUCTS = 2**20
 
 
 class RowIndex:
@@ -45,24 +47,33 @@ class RowIndex:
             with suppress(InputError):
                 segments.write_arrays(cache, [centroids])
         self.lists = make_lists(self.rows, centroids)
-        self.probes = min(count, max(1, round(COMPARED * count / len(unit))))
+        self.num_rows = len(unit)
+        self.everything = count
 
-    def nearest(self, bases: np.ndarray, count: int, exact: bool = False) -> np.ndarray:
+    def efforts(self) -> list[int]:
+        """Returns the numbers of lists that a search may go through."""
+        N, F = self.rows.shape
+        most = max(COMPARED, min(MOST_TIMES * COMPARED, MOST_PRODUCTS // F))
+        times = [2**i for i in range(MOST_TIMES) if COMPARED * 2**i <= most]
+        probes = (max(1, round(COMPARED * each * self.everything / N)) for each in times)
+        return sorted({min(self.everything, each) for each in probes})
+
+    def nearest(self, bases: np.ndarray, count: int, probes: int) -> tuple[np.ndarray, int]:
         """Returns the rows with the largest products with some rows, without these themselves.
 
         Args:
             bases: Indices of the rows, int64 ``(B,)``.
             count: How many to return.
-            exact: Search all lists.
+            probes: Number of lists to search.
 
         Returns:
-            int32 ``(B, count)``, padded with -1.
+            The rows, int32 ``(B, count)``, padded with -1, and the cost of the search, which grows
+            with its time.
         """
         found = np.full((len(bases), count), -1, dtype=np.int32)
-        probes = self.lists.num_centroids if exact else self.probes
         tasks = -(-len(bases) // 64)
         threads.run(_search, tasks, self.rows, self.lists, probes, bases, found)
-        return found
+        return found, probes * len(bases)
 
 
 @njit(cache=True, nogil=True)

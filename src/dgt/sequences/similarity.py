@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -12,11 +11,13 @@ from numba import njit
 from torch import Tensor
 
 from dgt.config import SequenceConfig
+from dgt.sequences.candidates import Candidates, dense_candidates, sparse_candidates
 from dgt.sequences.closeness import of_cosines
 from dgt.sequences.criterion import Criterion, Graph, Sort
-from dgt.sequences.index import EXACT_NODES, VERSION, RowIndex
+from dgt.sequences.index import EXACT_NODES
 from dgt.sequences.similarity_on_device import most_similar
 from dgt.sequences.top import insert
+from dgt.sequences.unit import GRID, UNIT, on_grid, unit_rows
 from dgt.system import threads
 
 log = logging.getLogger("dgt")
@@ -24,15 +25,8 @@ log = logging.getLogger("dgt")
 CHUNK = 512
 # Base nodes at a time with an index: the more, the more of them search the same lists.
 LARGE_CHUNK = 8192
-# Nodes for which the recall of an index is measured.
-MEASURED = 200
-
-# Unit vectors are rounded to multiples of 1 / UNIT. Their products, in units of 1 / UNIT ** 2, are
-# integers below 2 ** 53 and thus exact in float64, in any order of summation. The result does not
-# depend on the chunk size, the number of threads or the machine.
-UNIT = 2.0**26
-# Similarities are rounded to multiples of 1 / GRID, about six decimals; equal ones tie.
-GRID = 2.0**20
+# Stands for the method of large graphs in the names of cached files. Increase it when they change.
+VERSION = 3
 
 
 class UnitRows:
@@ -40,19 +34,17 @@ class UnitRows:
 
     Args:
         x: Finite features, dense or sparse, shape ``(N, F)``.
-        cache: File for the centroids of the index of a large dense matrix.
+        cache: File for the centroids of the index of a large matrix.
     """
 
     def __init__(self, x: np.ndarray | scipy.sparse.csr_array, cache: Path | None = None) -> None:
         self.num_nodes = x.shape[0]
         self.is_dense = isinstance(x, np.ndarray)
-        self.index: RowIndex | None = None
-        if self.is_dense and self.num_nodes > EXACT_NODES:
-            # Half the memory of float64, with the same products.
-            self.dense = np.empty(x.shape, dtype=np.int32)
-            for at in range(0, self.num_nodes, LARGE_CHUNK):
-                self.dense[at : at + LARGE_CHUNK] = unit_rows(x[at : at + LARGE_CHUNK])
-            self.index = RowIndex(self.dense, UNIT, cache)
+        self.near: Candidates | None = None
+        if self.num_nodes > EXACT_NODES:
+            unit = _unit_rows_in_chunks(x) if self.is_dense else unit_rows(x)
+            make = dense_candidates if self.is_dense else sparse_candidates
+            self.near = make(unit, cache)
         elif self.is_dense:
             self.dense = unit_rows(x)
             self.on_gpu: Tensor | None = None
@@ -76,9 +68,9 @@ def similarity_sequences(
     by descending similarity, ties by id. The base node comes first. Only nodes with a positive
     similarity are kept. A node with all-zero features is therefore alone in its sequence.
 
-    The result is exact, except for dense features of more than ``EXACT_NODES`` nodes. There, an
-    index finds nearly all of the most similar nodes if the features form clusters; :func:`recall`
-    measures how many.
+    The result is exact, except for more than ``EXACT_NODES`` nodes. There, an index finds nearly
+    all of the most similar nodes if the features form clusters or share few words;
+    :meth:`~dgt.sequences.candidates.Candidates.chosen` measures how many.
 
     Args:
         rows: The features.
@@ -92,14 +84,12 @@ def similarity_sequences(
     bases = range(rows.num_nodes) if bases is None else bases
     sequences = np.full((len(bases), length), -1, dtype=np.int32)
     scores = np.zeros((len(bases), length))
-    chunk = CHUNK if rows.index is None else LARGE_CHUNK
+    chunk = CHUNK if rows.near is None else LARGE_CHUNK
     for at in range(0, len(bases), chunk):
         part, out = sequences[at : at + chunk], scores[at : at + chunk]
         start = bases[at]
-        if rows.index is not None:
-            own = np.arange(start, start + len(part))
-            candidates = rows.index.nearest(own, _candidates(length))
-            threads.run(_sort_candidates, len(part), rows.dense, candidates, own, part, out)
+        if rows.near is not None:
+            rows.near.sort(np.arange(start, start + len(part)), part, out)
         elif not rows.is_dense:
             by = (rows.by_row, rows.by_column)
             threads.run(_sort_by_sparse_product, len(part), *by, start, part, out)
@@ -115,61 +105,12 @@ def similarity_sequences(
     return sequences, (scores / GRID).astype(np.float32)
 
 
-def _candidates(length: int) -> int:
-    """How many rows an index has to find. A few more than needed, as it rounds them."""
-    return length + length // 2 + 8
-
-
-def recall(rows: UnitRows, length: int) -> float:
-    """Returns the share of the most similar nodes that the index finds, for a sample of nodes."""
-    index = rows.index
-    assert index is not None
-    sample = np.random.Generator(np.random.PCG64(0)).permutation(rows.num_nodes)[:MEASURED]
-    kept = []
-    for exact in (True, False):
-        found = np.full((len(sample), length), -1, dtype=np.int32)
-        scores = np.zeros(found.shape)
-        candidates = index.nearest(sample, _candidates(length), exact)
-        threads.run(_sort_candidates, len(sample), rows.dense, candidates, sample, found, scores)
-        kept.append(scores[:, 1:])
-    # Equal similarities count, whichever node has them.
-    least = np.where(kept[0] > 0, kept[0], np.inf).min(axis=1, keepdims=True, initial=np.inf)
-    wanted = (kept[0] > 0).sum()
-    return float(((kept[1] >= least) & (kept[1] > 0)).sum() / wanted) if wanted else 1.0
-
-
-def unit_rows(x: Any) -> Any:
-    """Scales dense or sparse rows to norm UNIT and rounds them to integers. Zero rows stay zero."""
-    if scipy.sparse.issparse(x):
-        return _sparse_unit_rows(x)
-    unit = x.astype(np.float64)
-    # Dividing by the largest value first avoids an overflow of its square.
-    unit /= _or_one(np.abs(unit).max(axis=1, initial=0))[:, None]
-    unit /= _or_one(np.sqrt(np.einsum("ij,ij->i", unit, unit)))[:, None]
-    unit *= UNIT
-    return np.rint(unit, out=unit)
-
-
-def _sparse_unit_rows(x: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
-    unit = x.astype(np.float64)
-    unit.sum_duplicates()
-    row = np.repeat(np.arange(unit.shape[0]), np.diff(unit.indptr))
-    largest = np.zeros(unit.shape[0])
-    np.maximum.at(largest, row, np.abs(unit.data))
-    unit.data /= _or_one(largest)[row]
-    norms = np.sqrt(np.bincount(row, weights=unit.data**2, minlength=unit.shape[0]))
-    unit.data = np.rint(unit.data / _or_one(norms)[row] * UNIT)
+def _unit_rows_in_chunks(x: np.ndarray) -> np.ndarray:
+    """Returns dense unit rows in half the memory of float64, with the same products."""
+    unit = np.empty(x.shape, dtype=np.int32)
+    for at in range(0, len(x), LARGE_CHUNK):
+        unit[at : at + LARGE_CHUNK] = unit_rows(x[at : at + LARGE_CHUNK])
     return unit
-
-
-def _or_one(values: np.ndarray) -> np.ndarray:
-    return np.where(values > 0, values, 1)
-
-
-@njit(cache=True, nogil=True)
-def on_grid(product):  # type: ignore[no-untyped-def]
-    """The cosine similarity in units of 1 / GRID, rounded, from a product of unit rows."""
-    return np.floor(product * (GRID / UNIT / UNIT) + 0.5)
 
 
 @njit(cache=True, nogil=True)
@@ -182,24 +123,6 @@ def _sort_by_product(thread, threads, products, start, sequences, scores):  # ty
             score = on_grid(products[b, node])
             if score > 0 and node != base:
                 filled = insert(sequences[b], scores[b], filled, node, score)
-
-
-@njit(cache=True, nogil=True)
-def _sort_candidates(  # type: ignore[no-untyped-def]
-    thread, threads, unit, candidates, bases, sequences, scores
-):
-    """Sorts a few candidates, padded with -1, for some base nodes."""
-    for b in range(thread, len(sequences), threads):
-        base = bases[b]
-        filled = insert(sequences[b], scores[b], 0, base, np.inf)
-        for node in candidates[b]:
-            if node >= 0 and node != base:
-                product = np.int64(0)
-                for f in range(unit.shape[1]):
-                    product += np.int64(unit[base, f]) * np.int64(unit[node, f])
-                score = on_grid(np.float64(product))
-                if score > 0:
-                    filled = insert(sequences[b], scores[b], filled, node, score)
 
 
 @njit(cache=True, nogil=True)
@@ -226,15 +149,14 @@ def _sort_by_sparse_product(  # type: ignore[no-untyped-def]
 
 def _begin(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
     rows = UnitRows(graph.x, None if folder is None else folder / "centroids.npy")
-    if rows.index is not None and log.isEnabledFor(logging.INFO):
-        share = recall(rows, settings.length)
+    if rows.near is not None:
+        share = rows.near.chosen(settings.length).recall
         log.info("similarity: the index finds %.1f%% of the most similar nodes", 100 * share)
     return lambda bases, advance: similarity_sequences(rows, settings.length, advance, bases)
 
 
 def _method(graph: Graph, settings: SequenceConfig) -> tuple[object, ...]:
-    large = graph.num_nodes > EXACT_NODES and isinstance(graph.x, np.ndarray)
-    return ("lists", VERSION) if large else ()
+    return ("lists", VERSION) if graph.num_nodes > EXACT_NODES else ()
 
 
 SIMILARITY = Criterion(begin=_begin, method=_method, reads=("x",), closeness=of_cosines, tuned=True)

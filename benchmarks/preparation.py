@@ -1,0 +1,178 @@
+"""Time and memory of preparing the inputs of DGT, in steps of its training.
+
+Synthetic graphs with ten edges per node and 128 features, and the sizes of the large benchmarks,
+are sorted by BFS, PageRank and similarity, without a cache. Each size runs in its own process. All
+code is compiled beforehand. Steps are those of ``peers.py``, in the same process. On a busy
+machine, CPU seconds, those of all threads, vary less than seconds.
+
+Each finished size is appended to ``OUT/preparation.jsonl`` and not repeated: after Ctrl-C or a
+crash, the same command resumes.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from rich.console import Console
+from rich.table import Table
+from torch_geometric.data import Data
+
+from dgt.config import CRITERIA, Config
+from dgt.data import load
+from dgt.data.splits import random_split
+from dgt.encodings.make import make_columns
+from dgt.nn import build
+from dgt.sequences.criterion import Graph
+from measure import (
+    append_line,
+    free_gigabytes,
+    in_own_process,
+    limit,
+    memory,
+    read_lines,
+    reset_peak,
+    where,
+)
+from peers import SIZES, SWEEP, WARM_UP
+
+NAMES = ("bfs", "ppr", "similarity")
+ROUNDS = 3
+# Targets: steps of training, by size; the slope of the time; and the memory for a million nodes.
+MOST_STEPS = {"100k": 25, "arxiv": 25, "twitch": 25, "1M": 40}
+MOST_SLOPE = 1.12
+MOST_BYTES = {"1M": 6e9}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=("30k", "100k", "300k"))
+    parser.add_argument("--length", type=int, default=16)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--memory", type=float, default=free_gigabytes(), help="limit in GB")
+    parser.add_argument("--out", type=Path, default=Path("preparation"))
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    record = arguments.out / "preparation.jsonl"
+    found = {key(row): row for row in read_lines(record)}
+    common = {"length": arguments.length, "threads": arguments.threads}
+    asked = [{"size": size, **common} for size in SIZES if size in arguments.sizes]
+    missing = [case for case in asked if key(case) not in found]
+    if missing:
+        in_own_process(one, {**missing[0], "size": ""}, arguments)  # compiles everything
+    for case in missing:
+        row = {**case, **in_own_process(one, case, arguments), **where()}
+        append_line(record, row)
+        found[key(case)] = row
+    rows = [found[key(case)] for case in asked]
+    results = {"sizes": rows, "slope": slope(rows)}
+    if arguments.json:
+        print(json.dumps(results, indent=2))
+    else:
+        show(results)
+
+
+def key(case: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(case[name] for name in ("size", "length", "threads"))
+
+
+def one(case: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    limit(arguments.threads, arguments.memory)
+    data = load(SIZES[case["size"]] if case["size"] else WARM_UP)
+    config = Config().replace(criteria=NAMES, length=case["length"])
+    phases: dict[str, tuple[float, float]] = {}
+
+    def timed(phase: str, work: Callable[..., Any], *given: Any) -> Any:
+        start, start_cpu = time.perf_counter(), time.process_time()
+        result = work(*given)
+        phases[phase] = time.perf_counter() - start, time.process_time() - start_cpu
+        return result
+
+    reset_peak()
+    graph, sequences = Graph(data), []
+    timed("order of the nodes", getattr, graph, "ordered")
+    for name in NAMES:
+        begin = CRITERIA.record(name).begin
+        sort = timed(f"{name}, set-up", begin, graph, config.sequences, None)
+        own, _ = timed(name, sort, range(data.num_nodes), lambda done: None)
+        sequences.append(own)
+        del sort
+    columns, _ = timed("encoding", make_columns, data, config.encoding, None)
+    peak = memory("VmHWM")
+    del graph
+    step = step_seconds(data, config, torch.from_numpy(np.stack(sequences)), columns)
+    total, total_cpu = (sum(each) for each in zip(*phases.values(), strict=True))
+    return {
+        "nodes": data.num_nodes,
+        "phases": phases,
+        "seconds": total,
+        "cpu_seconds": total_cpu,
+        "step_seconds": step[0],
+        "step_cpu_seconds": step[1],
+        "peak_bytes": peak,
+    }
+
+
+def step_seconds(
+    data: Data, config: Config, sequences: torch.Tensor, encoding: torch.Tensor
+) -> tuple[float, float]:
+    """Returns the median seconds and CPU seconds of a training step."""
+    torch.manual_seed(0)
+    model = build(config, data.num_features, int(data.y.max()) + 1, encoding.size(1))
+    nodes = random_split(data.y, 0)[0].nonzero().squeeze(1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
+    times = []
+    for _ in range(1 + ROUNDS):
+        start, start_cpu = time.perf_counter(), time.process_time()
+        optimizer.zero_grad()
+        logits = model(x=data.x, sequences=sequences, encoding=encoding, nodes=nodes)
+        F.cross_entropy(logits, data.y[nodes]).backward()
+        optimizer.step()
+        times.append((time.perf_counter() - start, time.process_time() - start_cpu))
+    seconds, cpu = zip(*times[1:], strict=True)
+    return statistics.median(seconds), statistics.median(cpu)
+
+
+def slope(rows: list[dict[str, Any]]) -> float | None:
+    """Returns the exponent with which CPU seconds grow with the number of nodes."""
+    own = [row for row in rows if row["size"] in SWEEP]
+    if len(own) < 2:
+        return None
+    nodes, seconds = (np.log([row[name] for row in own]) for name in ("nodes", "cpu_seconds"))
+    return float(np.polyfit(nodes, seconds, 1)[0])
+
+
+def show(results: dict[str, Any]) -> None:
+    console, rows = Console(), results["sizes"]
+    table = Table("seconds (CPU seconds)", *(row["size"] for row in rows))
+    for phase in rows[0]["phases"]:
+        cells = (row["phases"][phase] for row in rows)
+        table.add_row(phase, *(f"{seconds:.1f} ({cpu:.1f})" for seconds, cpu in cells))
+    for name, prefix in (("total", ""), ("a training step", "step_")):
+        cells = ((row[f"{prefix}seconds"], row[f"{prefix}cpu_seconds"]) for row in rows)
+        table.add_row(name, *(f"{seconds:.1f} ({cpu:.1f})" for seconds, cpu in cells))
+    console.print(table)
+    for row in rows:
+        steps, cpu = (row[f"{by}seconds"] / row[f"step_{by}seconds"] for by in ("", "cpu_"))
+        most, room = MOST_STEPS.get(row["size"]), MOST_BYTES.get(row["size"])
+        text = f"{row['size']}: {steps:.1f} steps, by CPU seconds {cpu:.1f}"
+        text += "" if most is None else f" (target: at most {most})"
+        text += f"; peak memory {row['peak_bytes'] / 1e9:.2f} GB"
+        console.print(text + ("" if room is None else f" (target: below {room / 1e9:.0f} GB)"))
+    if results["slope"] is not None:
+        grows = f"CPU seconds grow as N^{results['slope']:.2f}"
+        console.print(f"{grows} (target: at most N^{MOST_SLOPE})")
+
+
+if __name__ == "__main__":
+    main()
