@@ -221,6 +221,7 @@ def test_defaults_follow_the_number_of_features_unless_they_are_set():
     many, few = Sizes(5000, 2000, 900, 500, 5, False), Sizes(5000, 2000, 900, 7, 2, False)
     config = Config.of("dgt-plus")
     assert config.by_rule(rule(many)) == config
+    assert config.by_rule(rule(many._replace(nodes=100_000))).sequences.length == 16
     assert config.by_rule(rule(few)).model.labels == "hide"
     assert config.by_rule(rule(few._replace(minority=50))).model.labels == "read"
     assert config.by_rule(rule(few)).model.input_dropout == 0

@@ -33,8 +33,9 @@ class SequenceConfig:
             CRITERIA,
             "Sorting criteria. The absolute ones have one order for all nodes. With several edge "
             "tables, bfs:follows sorts by the edges of the table follows only. Unset: bfs, ppr and "
-            "similarity for dgt, bfs for dgt-light; alike (alike-out if edges are directed), "
-            "neighbors, ppr and similarity for dgt-plus; dgt and dgt-plus sort by each edge table.",
+            "similarity for dgt, bfs for dgt-light; alike, neighbors, ppr and similarity for "
+            "dgt-plus, or what it chooses for directed edges and few features; dgt and dgt-plus "
+            "sort by each edge table.",
         ),
     )
     length: int = 16

@@ -14,6 +14,8 @@ FEW_FEATURES = 64
 # From this number of training nodes outside of the most frequent class on, a tenth of the training
 # nodes is enough for a step, and there is enough to learn from for several blocks.
 MANY_NODES = 500
+# Above this number of nodes, shorter sequences save time and memory.
+LARGE = 50_000
 NEAR = ("neighbors", "ppr")
 
 
@@ -48,13 +50,13 @@ def rule(sizes: Sizes) -> dict[str, Any]:
     nothing to drop: what a node is like depends on its surroundings, on all of them alike, so that
     the kernel is wide. If there is enough to learn from, several blocks read them, with labels.
     """
+    length = {"length": 16} if sizes.nodes > LARGE else {}
     if sizes.features >= FEW_FEATURES:
-        return {}
+        return length
     many = sizes.minority >= MANY_NODES
-    return {
+    return length | {
         "criteria": ("alike-out", *NEAR) if sizes.directed else NEAR,
         "labels": "hide" if many else "read",
-        "length": 16 if many else 32,
         "blocks": 3 if many else 1,
         "gamma": 64.0,
         "epsilon": 16.0,
@@ -71,7 +73,7 @@ DGT_PLUS_MODEL = Model(
     build=build,
     inputs=("x", "sequences", "closeness", "labels", "encoding"),
     criteria=("alike", "neighbors", "ppr", "similarity"),
-    directed_criteria=("alike-out", "neighbors", "ppr", "similarity"),
+    directed_criteria=("alike", "alike-out", "neighbors"),
     defaults={
         "encoding": "degree",
         "length": 32,
