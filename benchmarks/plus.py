@@ -21,6 +21,7 @@ from torch import Tensor
 
 from dgt.config import Config
 from dgt.models import build
+from dgt.nn.record import Sizes
 from dgt.ops.deformable_attention import Kernel, deformable_attention
 from dgt.ops.scored_attention import scored_attention
 from dgt.ops.sparse import csr
@@ -30,6 +31,7 @@ from dgt.training.task import Classification
 from measure import in_own_process, measure
 
 FEATURES, CLASSES, ANCHORS, STORED = 128, 40, 128, 16
+TRAIN = 0.54  # share of the training nodes
 BARS = {"operator": 1.3, "step": 1.5, "memory": 1.3}
 CPU = torch.device("cpu")
 
@@ -59,9 +61,16 @@ def main() -> None:
 
 
 def config_of(model: str, arguments: argparse.Namespace) -> Config:
-    given = dict(each.split("=") for each in arguments.plus) if model == "dgt-plus" else {}
-    flat = Config.of(model).flat()
-    return Config.of(model).replace(**{n: type(flat[n])(v) for n, v in given.items()})
+    """Returns the defaults of a model for a graph of this size, directed as ogbn-arxiv is."""
+    config = Config.of(model)
+    rule, criteria = config.record.rule, config.record.directed_criteria
+    if rule is None:
+        return config
+    N = arguments.nodes
+    sizes = Sizes(N, int(TRAIN * N), N // 2, FEATURES, CLASSES, directed=True)
+    config, flat = config.by_rule(rule(sizes)).replace(criteria=criteria), config.flat()
+    given = dict(each.split("=") for each in arguments.plus)
+    return config.replace(**{name: type(flat[name])(value) for name, value in given.items()})
 
 
 def alternate(first: Callable[[], Any], second: Callable[[], Any], rounds: int) -> dict[str, Any]:
@@ -131,7 +140,7 @@ def work(name: str, arguments: argparse.Namespace) -> Callable[[], Any]:
     generator = torch.Generator().manual_seed(0)
     T, L = len(config.criteria), config.sequences.length
     y = torch.randint(CLASSES, (N,), generator=generator)
-    nodes = torch.randperm(N, generator=generator)[: int(0.54 * N)].sort().values
+    nodes = torch.randperm(N, generator=generator)[: int(TRAIN * N)].sort().values
     inputs: dict[str, Any] = {
         "x": torch.randn(N, FEATURES, generator=generator),
         "sequences": own_first(N, T, L, generator),
