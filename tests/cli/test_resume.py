@@ -219,10 +219,15 @@ def test_resume_where_nothing_was_begun_starts_a_run(graph: Path, whole: Path, t
     require_same(tmp_path / "run", whole)
 
 
-def test_several_runs_go_on_with_the_one_that_was_stopped(graph: Path, tmp_path: Path, monkeypatch):
+@pytest.mark.parametrize("model", ["dgt", "dgt-plus"])
+def test_several_runs_go_on_with_the_one_that_was_stopped(
+    graph: Path, tmp_path: Path, monkeypatch, model: str
+):
+    """dgt-plus chooses settings for the graph in each run, also in those that are resumed."""
+
     def command(out: Path) -> list[str]:
         return ["train", str(graph), "--out", str(out), "--runs=3", "--quiet", "--resume",
-                *flags(epochs=4)]  # fmt: skip
+                *flags(epochs=4, model=model)]  # fmt: skip
 
     assert main(command(tmp_path / "whole")) == 0
     out = tmp_path / "run"

@@ -123,7 +123,7 @@ class RunFolder:
     def write_settings(self, settings: Settings) -> None:
         graph = {} if settings.graph is None else {"graph": settings.graph}
         runs = {} if settings.runs == 1 else {"runs": settings.runs}
-        write_text(self.path / CONFIG, to_toml(graph | runs | settings.config.to_dict()))
+        write_text(self.path / CONFIG, to_toml(graph | runs | _tables(settings)))
 
     @contextmanager
     def epochs_log(self, rows: Sequence[Row]) -> Iterator[Callable[[Row], None]]:
@@ -212,6 +212,20 @@ class RunFolder:
             raise InputError(
                 f"{self.path}: cannot resume with other settings: {'; '.join(changed)}"
             )
+
+
+def _tables(settings: Settings) -> dict[str, Any]:
+    """Returns the settings to write: of several runs, each of which chooses by the graph what is not
+    set, only those that are set."""
+    tables, config = settings.config.to_dict(), settings.config
+    if settings.runs == 1 or config.record.rule is None:
+        return tables
+    kept = {"model", *config.explicit}
+    return {
+        table: {name: value for name, value in values.items() if name in kept}
+        for table, values in tables.items()
+        if kept & values.keys()
+    }
 
 
 def _flat(settings: Settings) -> dict[str, Any]:
