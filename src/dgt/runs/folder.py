@@ -215,8 +215,8 @@ class RunFolder:
 
 
 def _tables(settings: Settings) -> dict[str, Any]:
-    """Returns the settings to write: of several runs, each of which chooses by the graph what is not
-    set, only those that are set."""
+    """Returns the settings to write: of several runs, each of which chooses by the graph what is
+    not set, only those that are set."""
     tables, config = settings.config.to_dict(), settings.config
     if settings.runs == 1 or config.record.rule is None:
         return tables
