@@ -132,7 +132,7 @@ def test_leaving_out_a_part_reads_nothing_from_it(dgt: Inspection):
 
 def test_a_model_that_reads_labels_has_its_criteria_and_leaves_itself_out():
     found = attending(inspected("dgt-plus", blocks=1), A, QUERIES)
-    assert found.criteria == ["alike", "neighbors", "ppr", "similarity"]
+    assert found.criteria == ["neighbors", "ppr"]
     np.testing.assert_allclose(found.agreement.sum(axis=2), 1)
     assert (found.agreement[:, :, 0] == 0).all()
 
@@ -156,7 +156,7 @@ def test_keys_and_parts_of_dgt_plus(labels: str):
     np.testing.assert_allclose(found.carried, carried / carried.sum(), rtol=1e-4)
     nodes = np.arange(90)
     parts = leave_out(inside, nodes)
-    assert len(parts) == 1 + 4 + 4 * last.attention.heads
+    assert len(parts) == 1 + 2 + 2 * last.attention.heads
 
 
 @pytest.mark.parametrize("labels", ["read", "hide"])
@@ -177,6 +177,6 @@ def test_a_report_of_dgt_plus_shows_its_keys(tmp_path):
     assert main(["train", str(graph), "--out", run, "--quiet", *flags(model="dgt-plus")]) == 0
     assert main(["report", run, "--out", str(tmp_path / "page.html"), "--quiet"]) == 0
     page = (tmp_path / "page.html").read_text()
-    for word in ("alike", "neighbors", "ppr", "similarity"):
+    for word in ("neighbors", "ppr"):
         assert word in page
     assert main(["explain", run, "n5"]) == 0
