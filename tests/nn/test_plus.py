@@ -1,6 +1,7 @@
 """ScoredGraphAttention and dgt-plus: the equation, known labels, and the rule for defaults."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -268,3 +269,15 @@ def test_training_starts_from_the_frequencies_of_classes():
     assert start.tolist() == pytest.approx(
         [(int((y == label).sum()) + 1) / (len(y) + 2) for label in (0, 1)], abs=1e-3
     )
+
+
+def test_a_step_without_a_node_of_the_rare_class_is_no_error():
+    """With hidden labels, a step learns from a tenth of the training nodes."""
+    data = block_graph()
+    data.y[:] = 0
+    data.y[::10] = 1
+    data.class_names = ["no", "yes"]
+    settings = PLUS | {"labels": "hide", "epochs": 8, "metric": "average-precision"}
+    rows = NodeClassifier(**settings).fit(data).history_
+    assert len(rows) == 8
+    assert all(math.isfinite(row["train_average-precision"]) for row in rows)

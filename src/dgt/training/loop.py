@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dgt.config import TrainConfig
-from dgt.errors import InputError
+from dgt.errors import InputError, OwnCodeError
 from dgt.ops.memory import POOL
 from dgt.runs.folder import Row, RunFolder
 from dgt.runs.kept import keep
@@ -36,7 +36,8 @@ class History:
 
     epochs: list[Row]
     """Per epoch: epoch, train_loss, train_METRIC, val_loss and val_METRIC. Those of the training
-    nodes are computed in the training step, with dropout."""
+    nodes are computed in the training step, with dropout. If a step has only some of the training
+    nodes, and these do not define the metric, it is that of the epoch before, or 0."""
     best_epoch: int
     seconds: float
 
@@ -108,8 +109,9 @@ def fit(
             for epoch in range(len(at.rows) + 1, config.epochs + 1):
                 if epoch > at.best_epoch + config.patience:
                     break
+                before_value = at.rows[-1][f"train_{task.metric}"] if at.rows else 0.0
                 train_loss, train_value = _epoch(
-                    model, forward, optimizer, steps, task, train, labels
+                    model, forward, optimizer, steps, task, train, labels, before_value
                 )
                 if config.average:
                     _update_average(average, model, config.average, epoch)
@@ -159,8 +161,13 @@ def _epoch(
     task: Task,
     nodes: Tensor,
     y: Tensor,
+    before: float,
 ) -> tuple[float, float]:
-    """Runs all steps of an epoch; returns this process's share of the mean loss, and the metric."""
+    """Runs all steps of an epoch; returns this process's share of the mean loss, and the metric.
+
+    A few of the nodes may lack a class, so that the metric is not defined. It is then that of the
+    epoch ``before``.
+    """
     model.train()
     total = 0.0
     found, order = [], list(steps.batches(nodes))
@@ -171,7 +178,12 @@ def _epoch(
         optimizer.step()
         total += (loss * (len(batch) / count)).item()
         found.append(steps.all_of(logits, batch))
-    return total, _value(task, joined(found), y[joined(order)])
+    try:
+        return total, _value(task, joined(found), y[joined(order)])
+    except InputError as error:
+        if count == len(nodes) or isinstance(error, OwnCodeError):
+            raise
+        return total, before
 
 
 def _validate(

@@ -245,6 +245,7 @@ def test_kinds_of_csv_columns(tmp_path: Path) -> None:
         flag=["TRUE", "false", "NA"] * 10,
         empty=[None] * n,
         code=["007", "7", "08"] * 10,
+        reason=["paid in full", "not paid at all", "paid too late"] * 10,
     )
     kinds = column_kinds(files.read(path), DataConfig())
     assert {name: kind for name, (kind, _) in kinds.items()} == {
@@ -256,6 +257,7 @@ def test_kinds_of_csv_columns(tmp_path: Path) -> None:
         "flag": "boolean",
         "empty": "ignore",
         "code": "number",
+        "reason": "category",
     }
     assert kinds["name"][1] == "almost every node has a value of its own"
     _, data = fitted(path, list(range(n)), columns=("code=category",), ignore=("age",))

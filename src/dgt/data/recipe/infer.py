@@ -17,6 +17,9 @@ NAMES_SHARE = 0.9
 FEW = 20
 # With this number of words on average, values are text and not categories.
 TEXT_WORDS = 3
+# A few phrases with this number of nodes each on average are categories, however many words they
+# have.
+REPEATED = 10
 # Numbers with a currency, a percent sign, or separators of thousands or a decimal comma.
 _DECORATED = re.compile(r"[^\w\s]?\s?[+-]?\d[\d.,' ]*\s?(%|[^\w\s]|[A-Z]{3})?")
 
@@ -92,9 +95,10 @@ def _of_words(cells: Cells) -> tuple[str, str]:
     """Tells categories, text and names of the nodes apart."""
     texts = parse.words(cells).to_pylist()
     spaces = np.mean([len(text.split()) for text in texts])
-    if spaces >= TEXT_WORDS and len(texts) > 2:
-        return "text", ""
     filled = int((cells.codes >= 0).sum())
+    repeated = len(texts) <= FEW and filled >= REPEATED * len(texts)
+    if spaces >= TEXT_WORDS and len(texts) > 2 and not repeated:
+        return "text", ""
     if len(texts) > FEW and len(texts) > NAMES_SHARE * filled:
         if spaces < 1.5:
             return "ignore", "almost every node has a value of its own"
