@@ -68,8 +68,8 @@ def require_label(data: Data) -> None:
     if not has_table(data) or "label" in data.table.roles.values():
         return
     found = label_candidates(data)
-    hint = f"; did you mean {' or '.join(repr(f) for f in found[:3])}?" if found else ""
-    flag = f", for instance --label {found[0]}" if found else ""
+    hint = f"; did you mean {' or '.join(repr(f) for f in found[:3])}?" if found else "."
+    flag = f", for instance --label {found[0]}" if found else ": --label NAME"
     raise InputError(
         f"{data.table.name}: found 0 classes: there is no column 'label'{hint} Name the column "
         f"with the classes{flag}"
