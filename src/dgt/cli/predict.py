@@ -48,7 +48,7 @@ def predict(
     classifier = load_estimator(run, device)
     name = graph_of(run, graph)
     check_replaceable(out, [*graph_files(name), run / CONFIG, run / MODEL], overwrite)
-    data = load(name, classifier.config.train.splits, classifier.config.data)
+    data = load(name, classifier.config.train.splits, classifier.config.data, labeled=False)
     classifier.write_predictions(out, data, overwrite=overwrite)
     if not quiet:
         print(f"{data.num_nodes} predictions in {out}", file=sys.stderr)

@@ -25,7 +25,13 @@ __all__ = ["NAMES", "graph_files", "is_name", "load", "short_name"]
 _BUILT_IN = Path(__file__).parent / "cora.npz"
 
 
-def load(graph: str, splits: str = "auto", settings: DataConfig | None = None) -> Data:
+def load(
+    graph: str,
+    splits: str = "auto",
+    settings: DataConfig | None = None,
+    *,
+    labeled: bool = True,
+) -> Data:
     """Loads a graph.
 
     Args:
@@ -37,6 +43,8 @@ def load(graph: str, splits: str = "auto", settings: DataConfig | None = None) -
             nodes the published splits refer to. Otherwise it is the built-in graph, which needs no
             network and has no splits.
         settings: How to read a folder of tables (default: names and kinds of columns are inferred).
+        labeled: Whether a folder must have the columns of labels and splits that are set. To
+            predict, it need not.
     """
     if not isinstance(graph, str | os.PathLike) or graph == "":
         raise InputError(f"graph: got {graph!r}, expected a name or a path")
@@ -48,7 +56,7 @@ def load(graph: str, splits: str = "auto", settings: DataConfig | None = None) -
     elif graph.startswith(PREFIX):
         data = synthetic(parse(graph))
     elif _exists(graph):
-        return files.read(graph, settings)
+        return files.read(graph, settings, labeled)
     else:
         raise InputError(f"{graph}: no such file, folder or benchmark; {nearest(graph, NAMES)}")
     data.name = graph

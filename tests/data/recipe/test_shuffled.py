@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from dgt import NodeClassifier
+from dgt.cli import main
 from dgt.data import load
-from tests.small import QUICK
+from tests.small import QUICK, block_graph, flags, write_folder
 
 N = 80
 HEADER = ["id", "label", "age", "city", "since", "note", "flag", "score"]
@@ -101,3 +102,21 @@ def test_results_are_in_the_order_of_the_file(folders: tuple[Path, Path], tmp_pa
         mask[node] = True
         expected = float(predicted[node] == data.y[node])
         assert classifier.score(data, mask=mask, metric="accuracy") == expected
+
+
+def test_prediction_needs_no_column_of_labels(tmp_path: Path) -> None:
+    """Not even if the column has another name than label. Training does."""
+    graph = write_folder(tmp_path / "colors", block_graph())
+    nodes = graph / "nodes.csv"
+    header, *rows = nodes.read_text().splitlines()
+    at = header.split(",").index("label")
+    nodes.write_text("\n".join([header.replace("label", "color"), *rows]) + "\n")
+    train = ["train", str(graph), "--label=color", "--quiet", *flags(epochs=2)]
+    assert main([*train, "--out", str(tmp_path / "run")]) == 0
+    predict = ["predict", str(tmp_path / "run"), str(graph), "--out"]
+    assert main([*predict, str(tmp_path / "before.csv")]) == 0
+    cells = [line.split(",") for line in nodes.read_text().splitlines()]
+    nodes.write_text("".join(",".join(row[:at] + row[at + 1 :]) + "\n" for row in cells))
+    assert main([*predict, str(tmp_path / "after.csv")]) == 0
+    assert (tmp_path / "after.csv").read_text() == (tmp_path / "before.csv").read_text()
+    assert main([*train, "--out", str(tmp_path / "again")]) == 2

@@ -39,17 +39,18 @@ __all__ = [
 ]
 
 
-def read(path: Path | str, settings: DataConfig | None = None) -> Data:
+def read(path: Path | str, settings: DataConfig | None = None, labeled: bool = True) -> Data:
     """Reads a graph from a folder or from an ``.npz``, ``.pt``, ``.graphml``, ``.gexf`` or
     ``.mtx`` file.
 
     Args:
         path: The folder or file.
         settings: How to read tables and attributes, and whether edges are directed.
+        labeled: Whether a folder must have the columns of labels and splits that are set.
     """
     path = Path(path)
     if path.is_dir():
-        return read_folder(path, settings)
+        return read_folder(path, settings, labeled)
     arrays = {".npz": read_npz, ".pt": read_pt}
     tables = {".graphml": read_xml, ".gexf": read_xml, ".mtx": read_mtx}
     if not path.exists():

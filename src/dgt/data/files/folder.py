@@ -26,7 +26,7 @@ _PART = re.compile(r"(nodes|edges)(?:\.(.+?))?\.part-?\d+\.parquet")
 _TABLE = re.compile(r"(nodes|edges)(?:\.(.+))?\.(csv|parquet|mtx)")
 
 
-def read_folder(path: Path | str, settings: DataConfig | None = None) -> Data:
+def read_folder(path: Path | str, settings: DataConfig | None = None, labeled: bool = True) -> Data:
     """Reads a graph from CSV or Parquet files.
 
     Args:
@@ -43,6 +43,7 @@ def read_folder(path: Path | str, settings: DataConfig | None = None) -> Data:
 
             A Parquet file may be a folder of parts, or files such as ``nodes.part-0.parquet``.
         settings: The names and kinds of columns, where they are set (default: all are inferred).
+        labeled: Whether the columns of labels and splits must be there if they are set.
 
     Ids and labels are strings or integers and are compared literally: in a CSV file, "007" differs
     from 7. If all ids of a CSV file are integers, they are returned as integers.
@@ -52,13 +53,18 @@ def read_folder(path: Path | str, settings: DataConfig | None = None) -> Data:
     edge_files = {name or "edges": file for (stem, name), file in found.items() if stem == "edges"}
     if ("nodes", "") not in found:
         return _without_nodes(path, read_edges(edge_files, settings), settings)
-    nodes = read_frame(found["nodes", ""], _wanted(settings))
+    nodes = read_frame(found["nodes", ""], _wanted(settings, labeled))
     tables = read_edges(edge_files, settings)
-    return assemble(str(path), nodes, tables, settings, settings.directed)
+    return assemble(str(path), nodes, tables, settings, settings.directed, labeled)
 
 
 def assemble(
-    name: str, nodes: Frame, tables: list[EdgeTable], settings: DataConfig, directed: bool | None
+    name: str,
+    nodes: Frame,
+    tables: list[EdgeTable],
+    settings: DataConfig,
+    directed: bool | None,
+    labeled: bool = True,
 ) -> Data:
     """Builds a graph from tables.
 
@@ -68,8 +74,9 @@ def assemble(
         tables: The edge tables.
         settings: The names and kinds of columns, where they are set.
         directed: Whether edges lead from source to target.
+        labeled: See :func:`read_folder`.
     """
-    roles = _wanted(settings).find(nodes.name, list(nodes.columns))
+    roles = _wanted(settings, labeled).find(nodes.name, list(nodes.columns))
     known, node_ids = columns.ids(nodes, roles["id"])
     if not node_ids:
         raise InputError(f"{nodes.name}: empty graph: no rows, expected one row per node")
@@ -88,9 +95,9 @@ def _read_with(settings: DataConfig, data: Data) -> Data:
     return data
 
 
-def _wanted(settings: DataConfig) -> Wanted:
+def _wanted(settings: DataConfig, labeled: bool) -> Wanted:
     chosen = {"id": settings.id, "label": settings.label, "split": settings.split_column}
-    return Wanted(chosen, ("id",))
+    return Wanted(chosen, ("id",), () if labeled else ("label", "split"))
 
 
 def find_tables(folder: Path) -> dict[tuple[str, str], Path]:

@@ -25,6 +25,8 @@ class Wanted:
     """Column that the user has set for each role, or None to guess it."""
     required: tuple[str, ...]
     """Roles that must have a column."""
+    optional: tuple[str, ...] = ()
+    """Roles whose column may be missing even if the user has set it."""
 
     def guess(self, role: str, header: list[str]) -> str | None:
         """Returns the column of a role that is not set."""
@@ -49,6 +51,8 @@ class Wanted:
         for role, given in self.chosen.items():
             name = given or self.guess(role, header)
             if given is not None and given not in header:
+                if role in self.optional:
+                    continue
                 raise InputError(
                     f"{path}: no column {given!r} for {role}; {nearest(given, header)}"
                 )
