@@ -63,7 +63,12 @@ def test_train_writes_a_run(run: Path, graph: Path):
     assert rows[metrics["best_epoch"] - 1]["val_accuracy"] == metrics["val_accuracy"]
     settings = read_settings(run)
     assert settings.graph == str(graph.resolve())
-    assert settings.config == Config().replace(hidden_channels=16, length=8, epochs=30, patience=30)
+    # dgt-plus with what it chooses for few features and few training nodes.
+    assert settings.config == Config.of("dgt-plus").replace(
+        hidden_channels=16, length=8, epochs=30, patience=30, criteria=["neighbors", "ppr"],
+        gamma=64.0, epsilon=16.0, norm="batch", dropout=0.2, input_dropout=0.0, value_dropout=0.0,
+        key_weight_decay=1.0, average=0.9,
+    )  # fmt: skip
     # Recompute the accuracy from the predictions and labels on disk.
     table = pyarrow.parquet.read_table(run / "predictions.parquet").to_pylist()
     with open(graph / "nodes.csv") as file:
@@ -117,12 +122,15 @@ def test_predict_again_gives_the_run_s_predictions(run: Path, tmp_path: Path, mo
 
 def test_predict_on_another_graph(run: Path, tmp_path: Path, capsys):
     other = write_folder(tmp_path / "other", block_graph(nodes=60, seed=1), label="label")
-    # The Katz encoding does not carry over, although both graphs have nodes n0 to n59.
-    refused(capsys, ["predict", run, other, "--out", tmp_path / "p.csv"], "--encoding none")
+    # The labels of the training graph do not carry over, although both have nodes n0 to n59.
+    refused(capsys, ["predict", run, other, "--out", tmp_path / "p.csv"], "--labels none")
+    # Neither does the Katz encoding.
+    graph, dgt = read_settings(run).graph, tmp_path / "dgt"
+    assert main(["train", graph, "--out", str(dgt), "--model=dgt", *flags(epochs=2)]) == 0
+    refused(capsys, ["predict", dgt, other, "--out", tmp_path / "p.csv"], "--encoding none")
     assert not (tmp_path / "p.csv").exists()
     plain = tmp_path / "plain"
-    graph = read_settings(run).graph
-    assert main(["train", graph, "--out", str(plain), *flags(epochs=2, encoding="none")]) == 0
+    assert main(["train", graph, "--out", str(plain), *flags(epochs=2, labels="none")]) == 0
     assert main(["predict", str(plain), str(other), "--out", str(tmp_path / "p.csv")]) == 0
     with open(tmp_path / "p.csv") as file:
         assert [row["id"] for row in csv.DictReader(file)] == [f"n{i}" for i in range(60)]
@@ -263,6 +271,50 @@ def test_every_setting_is_a_flag_and_in_the_help(capsys):
         assert f"─ {title} ─" in shown
 
 
+def test_the_help_shows_the_defaults_of_the_default_model(capsys):
+    for command in ("train", "tune", "prepare"):
+        assert main([command, "--help"]) == 0
+        words = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        for name, value in Config.of("dgt-plus").flat().items():
+            if value is not None:
+                ours = words.split(f" --{name.replace('_', '-')} ")[1].split("[default: ")[1]
+                assert ours.startswith(f"{value}]"), name
+
+
+@pytest.mark.parametrize("model", [None, *MODELS])
+@pytest.mark.parametrize("given", [{}, {"heads": 2}, {"lr": 0.5}, {"length": 7, "katz_beta": 0.25}])
+def test_flags_mean_the_same_as_keywords(monkeypatch, model: str | None, given: dict[str, float]):
+    seen = []
+    monkeypatch.setattr("dgt.data.load", lambda *_: None)
+    monkeypatch.setattr(
+        "dgt.runs.many.train_runs", lambda data, config, out, **_: seen.append(config)
+    )
+    monkeypatch.setattr("dgt.cli.train.show_metrics", lambda *_: None)
+    tokens = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    chosen = {} if model is None else {"model": model}
+    assert (
+        main(["train", "cora", "--out=x", *tokens, *(f"--model={m}" for m in chosen.values())]) == 0
+    )
+    assert seen[-1] == NodeClassifier(**chosen, **given).config
+    assert seen[-1].model.model == (model or "dgt-plus")
+    assert seen[-1].explicit == frozenset({*chosen, *given})
+
+
+def test_a_file_without_a_model_is_for_the_default_model(graph: Path, tmp_path: Path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "dgt.runs.many.train_runs", lambda data, config, out, **_: seen.append(config)
+    )
+    monkeypatch.setattr("dgt.cli.train.show_metrics", lambda *_: None)
+    file = tmp_path / "settings.toml"
+    file.write_text("[train]\nlr = 0.5\n")
+    tokens = ["train", str(graph), "--out=x", "--config", str(file)]
+    assert main(tokens) == 0
+    assert seen[-1] == Config.of("dgt-plus").replace(lr=0.5)
+    assert main([*tokens, "--model", "dgt"]) == 0
+    assert seen[-1] == Config.of("dgt").replace(lr=0.5)
+
+
 def test_flags_take_precedence_over_the_file_and_the_file_over_defaults(
     graph: Path, tmp_path: Path, monkeypatch
 ):
@@ -300,7 +352,7 @@ def test_a_preset_is_that_of_the_graph_and_the_model(tmp_path: Path, monkeypatch
         "dgt.runs.many.train_runs", lambda data, config, out, **_: seen.append(config)
     )
     monkeypatch.setattr("dgt.cli.train.show_metrics", lambda *_: None)
-    files = {"chameleon-dgt": "[encoding]\nkatz_order = 1\n"}
+    files = {"chameleon-dgt-plus": "[encoding]\nkatz_order = 1\n"}
     files["chameleon-dgt-light"] = "[model]\nmodel = 'dgt-light'\n[train]\nlr = 0.1\n"
     for name, text in files.items():
         (tmp_path / f"{name}.toml").write_text(text)
@@ -321,9 +373,14 @@ def test_a_preset_is_that_of_the_graph_and_the_model(tmp_path: Path, monkeypatch
     assert seen[-1] == Config().replace(model="dgt-light", lr=0.1, epochs=7)
     count = len(seen)
     there = ", ".join(files)
-    refused(capsys, ["train", "cora", "--preset"], "none for dgt on cora", there)
+    refused(capsys, ["train", "cora", "--preset"], "none for dgt-plus on cora", there)
     refused(capsys, ["train", tmp_path, "--preset", "--model=dgt-light"], str(tmp_path), there)
     refused(capsys, ["train", "--preset"], "GRAPH")
+    # A benchmark with presets for other models only.
+    del found["chameleon-dgt-plus"]
+    found["chameleon-filtered-gcn"] = found["chameleon-dgt-light"]
+    error = refused(capsys, tokens, "none for dgt-plus on chameleon", "leave out --preset")
+    assert "--model dgt-light: dgt-light\n" in error
     assert len(seen) == count
 
 
@@ -362,7 +419,8 @@ def test_a_mistake_in_the_settings_file(
         (["--model", "dgt-lite"], ["model", "'dgt-lite'", "'dgt-light'"]),
         (["--criteria", "bsf"], ["'bsf'", "'bfs'"]),
         (["--model=dgt-light", "--criteria", "bfs", "ppr"], ["one criterion", "bfs, ppr"]),
-        (["--preset"], ["preset", "none for dgt on", "chameleon-dgt"]),
+        (["--model=dgt", "--labels=read"], ["labels: got 'read', which only dgt-plus can use"]),
+        (["--preset"], ["preset", "none for dgt-plus on", "chameleon-dgt"]),
         (["--config", "none.toml"], ["none.toml", "no such file"]),
         (["--runs", "0"], ["--runs", "0", "at least 1"]),
         (["--threads", "0"], ["--threads", "0", "at least 1"]),

@@ -205,7 +205,7 @@ def test_resume_with_other_settings_is_refused(graph: Path, whole: Path, tmp_pat
     for given, message in [
         (["--lr", "0.5"], "lr was 0.01, now 0.5"),
         (["--runs", "2"], "runs was 1, now 2"),
-        (["--criteria", "bfs"], "criteria was None, now ('bfs',)"),
+        (["--criteria", "bfs"], "criteria was ('neighbors', 'ppr'), now ('bfs',)"),
     ]:
         assert main(["train", str(graph), "--out", str(whole), "--resume", *given]) == 2
         assert message in capsys.readouterr().err

@@ -45,7 +45,7 @@ def test_the_first_trials_keep_what_is_set_explicitly(search, tmp_path: Path):
     file.write_text('graph = "cora"\n[model]\nblocks = 2\nmodel = "gcn"\n[train]\nlr = 0.5\n')
     assert main(["tune", "cora", "--lr", "0.02", "--start", str(file)]) == 0
     (first,) = search["start"]
-    assert (first.model.model, first.model.blocks, first.train.lr) == ("dgt", 2, 0.02)
+    assert (first.model.model, first.model.blocks, first.train.lr) == ("dgt-plus", 2, 0.02)
 
 
 def test_there_is_no_hidden_flag(capsys):

@@ -192,7 +192,7 @@ def test_an_encodings_record_says_where_it_carries_over() -> None:
     with pytest.raises(InputError, match="not the graph that the model was trained on"):
         classifier.predict(other)
     ENCODINGS["ages"] = Encoding(columns=lambda data, settings, anchors: ages(data), tuned=True)
-    config = Config().replace(encoding="ages", **QUICK)
+    config = Config.of("dgt").replace(encoding="ages", **QUICK)
     assert carries_over(config) == "always"
     assert NodeClassifier(config).fit(data).predict(other).shape == (60,)
     assert full_space("dgt")["encoding"].choices == ("katz", "none", "ages")

@@ -13,6 +13,7 @@ from dgt.config import (
     PARTS,
     TABLES,
     Config,
+    ModelConfig,
     presets,
     read_preset,
     read_toml,
@@ -53,7 +54,8 @@ def test_names_are_unique_so_that_each_can_be_a_flag():
 
 
 def test_the_model_decides_the_criteria_unless_they_are_given():
-    assert Config().criteria == ("bfs", "ppr", "similarity")
+    assert Config().criteria == ("alike", "neighbors", "ppr", "similarity")
+    assert Config.of("dgt").criteria == ("bfs", "ppr", "similarity")
     assert Config().replace(model="dgt-light").criteria == ("bfs",)
     assert Config().replace(model="dgt-light", criteria=["ppr"]).criteria == ("ppr",)
     with pytest.raises(InputError, match="dgt-light takes one criterion, got bfs, ppr"):
@@ -118,7 +120,8 @@ def test_files_that_cannot_be_read(tmp_path: Path):
         read_preset("nothing-like-it", "dgt")
     without = next(model for model in MODELS if f"cora-{model}" not in presets())
     with pytest.raises(
-        InputError, match=rf"{without} on cora, expected one of (cora-[a-z0-9-]+(, |$))+$"
+        InputError,
+        match=rf"{without} on cora; leave out --preset .*, such as --model dgt-plus: [a-z0-9, -]+$",
     ):
         read_preset("cora", without)
 
@@ -144,3 +147,23 @@ def test_the_bound_itself_is_allowed(name: str, most: int) -> None:
     message = rf"^{name}: got {most + 1}(\.0)?, expected (above 0|at least 1) and at most {most}$"
     with pytest.raises(InputError, match=message):
         Config().replace(**{name: most + 1})
+
+
+@pytest.mark.parametrize("model", ["dgt", "dgt-light", "gcn"])
+def test_labels_are_refused_for_a_model_that_does_not_use_them(model: str) -> None:
+    wanted = rf"labels: got 'hide', which only dgt-plus can use, got model {model}"
+    for make in (
+        lambda: Config.of(model).replace(labels="hide"),
+        lambda: Config().replace(labels="hide", model=model),
+        lambda: Config.from_dict({"model": {"model": model, "labels": "hide"}}),
+        lambda: Config(model=ModelConfig(model=model, labels="hide")),
+    ):
+        with pytest.raises(InputError, match=wanted):
+            make()
+    assert Config.of(model).replace(labels="none") == Config.of(model)
+    assert Config().replace(model=model).model.labels == "none"
+    assert Config().replace(labels="hide").model.labels == "hide"
+    # Older versions accepted it, and complete settings of their runs can still be read.
+    tables = Config.of(model).to_dict()
+    tables["model"]["labels"] = "hide"
+    assert Config.from_dict(tables) == Config.of(model)

@@ -27,6 +27,7 @@ def explain(
     node: str,
     /,
     *,
+    graph: str | None = None,
     top: Count = 20,
     out: Path | None = None,
     overwrite: Flag = False,
@@ -42,6 +43,8 @@ def explain(
     Args:
         run: Folder created by dgt train.
         node: Id of the node.
+        graph: Name of a benchmark or a path, as for dgt predict, for instance of a graph with new
+            nodes. Default: the graph that the model was trained on.
         top: Number of nodes to show.
         out: Output file for a figure, .png or .pdf.
         overwrite: Replace the file --out, if it exists, even if dgt did not write it.
@@ -58,7 +61,8 @@ def explain(
         plots.check_path(out)
         check_replaceable(out, [], overwrite)
     model = load_estimator(run, device)
-    data = load(graph_of(run, None), model.config.train.splits, model.config.data)
+    name, config = graph_of(run, graph), model.config
+    data = load(name, config.train.splits, config.data, labeled=graph is None)
     found = model.inspect(data).explain(node, top)
     show_keys(found)
     if out is not None:

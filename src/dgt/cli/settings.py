@@ -13,7 +13,9 @@ from typing import Annotated, Any, get_args
 from cyclopts import App, Group, Parameter, Token
 from cyclopts.argument import Argument, ArgumentCollection
 
+from dgt.cli.defaults import show_defaults
 from dgt.config import (
+    DEFAULT_MODEL,
     TABLES,
     Config,
     DataConfig,
@@ -30,6 +32,8 @@ from dgt.errors import InputError
 from dgt.system import machine, plugins
 
 DEFAULTS = Config()
+# The defaults of the dataclasses; those of another model differ in some settings.
+PAPER = {name: value for name, value in Config.of("dgt").flat().items() if value is not None}
 NAME_BYTES = 255  # the limit of common file systems
 RUN_KEYS = ("graph", "runs")  # keys of a run's config.toml that are not settings
 
@@ -37,7 +41,7 @@ _explicit: ContextVar[tuple[str, ...]] = ContextVar("explicit", default=())
 
 
 def _group(title: str, order: int) -> Parameter:
-    return Parameter(name="*", group=Group(title, sort_key=order))
+    return Parameter(name="*", group=Group(title, sort_key=order, help_formatter=show_defaults))
 
 
 @Parameter(name="*")
@@ -95,7 +99,8 @@ def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) 
     _explicit.set(tuple(name for name in names if name in TABLES))
     if "--model" in given:
         model = _model(arguments)
-        _fill_in_values(arguments, own_defaults(model), f"default of {model}")
+        defaults = PAPER | {"model": model} | own_defaults(model)
+        _fill_in_values(arguments, defaults, f"default of {model}")
 
 
 def _require_integers(argument: Argument) -> None:
@@ -154,4 +159,4 @@ def _model(arguments: ArgumentCollection) -> str:
     """Returns the model that a flag or file names, else the default."""
     for token in arguments.get("--model").tokens:
         return token.value or str(token.implicit_value)
-    return DEFAULTS.model.model
+    return DEFAULT_MODEL

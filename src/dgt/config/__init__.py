@@ -17,6 +17,7 @@ from dgt.config.config import (
     own_defaults,
 )
 from dgt.config.data import DataConfig
+from dgt.config.default_model import DEFAULT_MODEL, DEFAULT_SETTINGS
 from dgt.config.encoding import EncodingChoice, EncodingConfig
 from dgt.config.preset import presets, read_preset
 from dgt.config.settings import (
@@ -31,6 +32,8 @@ from dgt.config.toml import read_toml, to_toml
 __all__ = [
     "CRITERIA",
     "DEFAULT_CRITERIA",
+    "DEFAULT_MODEL",
+    "DEFAULT_SETTINGS",
     "ENCODINGS",
     "FIELDS",
     "METRICS",

@@ -1,12 +1,14 @@
 """All settings of a run in one object."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dgt.config.checks import typed
 from dgt.config.choices import MODELS, Choices
 from dgt.config.data import DataConfig
+from dgt.config.default_model import DEFAULT_MODEL, DEFAULT_SETTINGS
 from dgt.config.encoding import EncodingConfig
 from dgt.config.settings import (
     CriterionChoice,
@@ -20,21 +22,31 @@ from dgt.errors import InputError, nearest
 if TYPE_CHECKING:
     from dgt.nn.record import Model
 
+_BY_MODEL: Any = None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """All settings of a run. Together with the graph, they determine the result."""
+    """All settings of a run. Together with the graph, they determine the result.
+
+    ``Config()`` has the defaults of the default model, dgt-plus, and :meth:`of` those of another
+    one. A part that is given counts as it is: the defaults of :class:`ModelConfig`,
+    :class:`SequenceConfig`, :class:`EncodingConfig` and :class:`TrainConfig` are those of the
+    paper's DGT. Parts that are not given have the defaults of the model. To change single settings,
+    use :meth:`replace`.
+    """
 
     data: DataConfig = field(default_factory=DataConfig)
-    sequences: SequenceConfig = field(default_factory=SequenceConfig)
-    encoding: EncodingConfig = field(default_factory=EncodingConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)
-    train: TrainConfig = field(default_factory=TrainConfig)
+    sequences: SequenceConfig = _BY_MODEL
+    encoding: EncodingConfig = _BY_MODEL
+    model: ModelConfig = _BY_MODEL
+    train: TrainConfig = _BY_MODEL
     explicit: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
     """Names of the settings that were set explicitly, even if to the default. Others may follow
     from the graph, see :attr:`dgt.nn.Model.rule`."""
 
     def __post_init__(self) -> None:
+        self._fill_in_parts()
         given = self.sequences.criteria
         # The record imports torch, so it is only used if necessary.
         if given is not None and len(given) > 1 and self.record.single_criterion:
@@ -53,6 +65,23 @@ class Config:
                 raise InputError(
                     f"{name}: a batch norm needs all nodes at once; choose another norm"
                 )
+        labels, name = self.model.labels, self.model.model
+        if labels not in ("none", own_defaults(name).get("labels")) and not self.reads("labels"):
+            able = _models(lambda record: "labels" in record.inputs)
+            raise InputError(f"labels: got {labels!r}, which only {able} can use, got model {name}")
+
+    def _fill_in_parts(self) -> None:
+        """Gives the parts that are missing the defaults of the model."""
+        model = DEFAULT_MODEL if self.model is _BY_MODEL else self.model.model
+        missing = [table for table in PARTS if getattr(self, table) is _BY_MODEL]
+        defaults = {"model": model} | own_defaults(model) if missing else {}
+        for table in missing:
+            values = {name: value for name, value in defaults.items() if TABLES[name] == table}
+            object.__setattr__(self, table, PARTS[table](**values))
+
+    def reads(self, name: str) -> bool:
+        """Returns whether the model has an input."""
+        return name in self.record.inputs
 
     @property
     def record(self) -> "Model":
@@ -97,7 +126,8 @@ class Config:
         """
         checked = check_tables(tables, place)
         explicit = frozenset(name for values in checked.values() for name in values)
-        for name, value in own_defaults(checked.get("model", {}).get("model")).items():
+        model = checked.setdefault("model", {}).setdefault("model", DEFAULT_MODEL)
+        for name, value in own_defaults(model).items():
             checked.setdefault(TABLES[name], {}).setdefault(name, value)
         made = {}
         for table, values in checked.items():
@@ -175,12 +205,18 @@ TABLES = {f.name: table for table, part in PARTS.items() for f in dataclasses.fi
 
 def batching_models() -> str:
     """Returns the names of the models that can process a part of the nodes at a time."""
-    *names, last = sorted(name for name in MODELS if MODELS[name].batching)
-    return f"{', '.join(names)} and {last}"
+    return _models(lambda record: record.batching)
+
+
+def _models(able: "Callable[[Model], bool]") -> str:
+    *names, last = sorted(name for name in MODELS if able(MODELS[name]))
+    return f"{', '.join(names)} and {last}" if names else last
 
 
 def own_defaults(model: str | None) -> dict[str, Any]:
     """Returns the defaults of a model that differ from those of the dataclasses."""
+    if model == DEFAULT_MODEL:  # without importing the record
+        return DEFAULT_SETTINGS
     if model is None or model == ModelConfig.model or model not in MODELS:
         return {}
     return MODELS[model].defaults
@@ -210,17 +246,33 @@ def check_tables(tables: dict[str, Any], place: str) -> dict[str, dict[str, Any]
                 )
             checked[table][name] = typed(FIELDS[name], value, f"{place}: [{table}] {name}")
     ignore_old_norm(checked.get("model", {}))
+    _ignore_old_labels(checked.get("model", {}))
     return checked
 
 
 def ignore_old_norm(settings: dict[str, Any]) -> None:
     """Drops the norm from complete settings of a graph neural network that are older than ``skip``:
-    until then, these networks had no norm, whatever was written. Settings that somebody wrote for
-    such a network do not have those of the sequences' keys."""
+    until then, these networks had no norm, whatever was written."""
     model = settings.get("model")
-    complete = {"norm", "keys", "interpolation", "normalize"} <= settings.keys()
-    if complete and "skip" not in settings and own_defaults(model).get("norm") == "none":
+    if _complete(settings) and "skip" not in settings and own_defaults(model).get("norm") == "none":
         settings["norm"] = "none"
+
+
+def _ignore_old_labels(settings: dict[str, Any]) -> None:
+    """Drops ``labels`` from complete settings of a model that does not use them: such runs were
+    once accepted."""
+    model = settings.get("model", DEFAULT_MODEL)
+    used = settings.get("labels", "none") in ("none", own_defaults(model).get("labels"))
+    if used or not _complete(settings) or model not in MODELS:
+        return
+    if "labels" not in MODELS[model].inputs:
+        settings["labels"] = "none"
+
+
+def _complete(settings: dict[str, Any]) -> bool:
+    """Returns whether the settings of a model are those of a run. Settings that somebody wrote do
+    not have all of these."""
+    return {"model", "norm", "keys", "interpolation", "normalize"} <= settings.keys()
 
 
 def _like(name: str, table: str) -> str:

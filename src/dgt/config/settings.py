@@ -69,8 +69,10 @@ class ModelConfig:
         default="dgt",
         metadata=described(
             MODELS,
-            "dgt attends over several criteria, dgt-light over one; dgt-plus goes beyond the "
-            "paper; the others are baselines. Some defaults depend on the model.",
+            "dgt-plus goes beyond the paper; of the paper's models, dgt attends over several "
+            "criteria and dgt-light over one; the others are baselines. Some defaults depend on "
+            "the model: those shown here are of dgt-plus, which replaces some on graphs with few "
+            "features or many nodes. Unset: dgt-plus.",
         ),
     )
     feature_scaling: Literal["sum", "l2", "none"] = "none"

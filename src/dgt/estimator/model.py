@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from dgt.config import Config
+from dgt.config import DEFAULT_MODEL, Config
 from dgt.data.files import write_predictions
 from dgt.data.splits import PARTS, choose, labeled_nodes
 from dgt.data.targets import TaskKind
@@ -58,8 +58,9 @@ class NodeModel:
             )
 
     def __repr__(self) -> str:
-        own, of_dgt = self.config.flat(), Config().flat()
-        changed = (f"{name}={own[name]!r}" for name in own if own[name] != of_dgt[name])
+        own = self.config.flat()
+        default = Config.of(self.config.model.model).flat() | {"model": DEFAULT_MODEL}
+        changed = (f"{name}={own[name]!r}" for name in own if own[name] != default[name])
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def fit(

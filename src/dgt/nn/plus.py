@@ -19,7 +19,7 @@ from dgt.nn.model import (
     logits_layer,
 )
 from dgt.nn.positional import KatzEncoding
-from dgt.nn.scored import LABEL_SCALE, ScoredGraphAttention
+from dgt.nn.scored import ScoredGraphAttention, draw_labels
 from dgt.ops.deformable_attention.reference import Kernel
 from dgt.ops.linear import Linear
 from dgt.ops.sparse import Rows
@@ -103,7 +103,7 @@ class DGTPlus(nn.Module):
         self.known = None
         if labels == "hide":
             self.known = Linear(label_channels, hidden_channels, bias=False)
-            nn.init.normal_(self.known.weight, std=LABEL_SCALE)
+            draw_labels(self.known)
         self.blocks: Sequence[Block] = nn.ModuleList(  # type: ignore[assignment]
             Block(
                 ScoredGraphAttention(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dgt.config import Config
+from dgt.config import DEFAULT_SETTINGS, Config
 from dgt.data.labels import label_width
 from dgt.errors import InputError
 from dgt.nn.from_config import shared_arguments
@@ -74,16 +74,7 @@ DGT_PLUS_MODEL = Model(
     inputs=("x", "sequences", "closeness", "labels", "encoding"),
     criteria=("alike", "neighbors", "ppr", "similarity"),
     directed_criteria=("alike", "alike-out", "neighbors"),
-    defaults={
-        "encoding": "degree",
-        "length": 32,
-        "value_dropout": 0.5,
-        "encoding_dropout": 0.0,
-        "node_dropout": 0.0,
-        "labels": "read",
-        "key_weight_decay": 0.1,
-        "encoding_weight_decay": 5e-4,
-    },
+    defaults=DEFAULT_SETTINGS,
     rule=rule,
     batching=True,
 )

@@ -16,6 +16,13 @@ LABEL_SCALE = 0.5
 """Standard deviation of the initial weights of labels, of the size of other values."""
 
 
+def draw_labels(layer: Linear) -> None:
+    """Draws the initial weights of a layer that takes labels."""
+    # Without memory there is nothing to draw, and torch would load its compiler.
+    if layer.weight.device.type != "meta":
+        nn.init.normal_(layer.weight, std=LABEL_SCALE)
+
+
 class ScoredGraphAttention(DeformableGraphAttention):
     r""":class:`DeformableGraphAttention` whose weights also depend on the nodes that are read:
 
@@ -67,7 +74,7 @@ class ScoredGraphAttention(DeformableGraphAttention):
         self.labels = None
         if label_channels:
             self.labels = Linear(label_channels, criteria * channels, bias=False)
-            nn.init.normal_(self.labels.weight, std=LABEL_SCALE)
+            draw_labels(self.labels)
         nn.init.zeros_(self.probe.weight)
         nn.init.zeros_(self.probe.bias)
         # b starts at 1, to which weight decay pulls back.

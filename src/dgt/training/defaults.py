@@ -26,7 +26,8 @@ def follow_graph(config: Config, data: Data) -> Config:
         return with_default_criteria(config, data)
     sizes = _sizes(config, data)
     chosen = rule(sizes)
-    if chosen.get("norm") == "batch" and not _all_at_once(config):
+    in_parts = chosen.get("norm") == "batch" and not _all_at_once(config)
+    if in_parts:
         del chosen["norm"]
     criteria = chosen.pop("criteria", ())
     followed = with_default_criteria(config.by_rule(chosen), data, criteria)
@@ -37,7 +38,13 @@ def follow_graph(config: Config, data: Data) -> Config:
     if changed and distributed.rank() == 0:
         flags = (f"--{name.replace('_', '-')} {_text(value)}" for name, value in changed.items())
         given = f"{sizes.nodes:,} nodes and {sizes.features:,} features"
-        note_once(f"{config.model.model} chose for {given}: {' '.join(flags)}")
+        note = f"{config.model.model} chose for {given}: {' '.join(flags)}"
+        if in_parts and "norm" not in config.explicit:
+            note += (
+                f"; it keeps --norm {config.model.norm}, since --norm batch, its choice otherwise, "
+                "needs all nodes at once"
+            )
+        note_once(note)
     return followed
 
 

@@ -85,7 +85,7 @@ def _require_same(path: Path, search: dict[str, Any]) -> None:
         settings = dict(before["settings"])
         ignore_old_norm(settings)
         # A search from before a setting existed used its default, and accuracy as the metric.
-        defaults = json.loads(json.dumps(_settings(Config()))) | {"metric": "accuracy"}
+        defaults = json.loads(json.dumps(_settings(Config.of("dgt")))) | {"metric": "accuracy"}
         before = _lines(before | {"settings": defaults | settings})
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: not the {SEARCH} of a search") from None
