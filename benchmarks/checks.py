@@ -48,7 +48,7 @@ def main() -> None:
 def compare(graph: str, rounds: int) -> dict[str, float]:
     """Returns the median CPU seconds of a step with and without checks."""
     torch.manual_seed(0)
-    config, data = Config(), load(graph)
+    config, data = Config.of("dgt"), load(graph)
     inputs = prepare(data, config)
     encoding = inputs["encoding"]
     model = build(

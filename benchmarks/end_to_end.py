@@ -105,7 +105,7 @@ def compile_sequences(arguments: argparse.Namespace) -> dict[str, Any]:
     """Compiles the methods of large graphs, in a process of its own: their memory must not count.
     Other processes read the compiled code from numba's cache."""
     with tempfile.TemporaryDirectory(dir=arguments.out) as folder:
-        precompute(load(WARM_UP), Config(), Path(folder))
+        precompute(load(WARM_UP), Config.of("dgt"), Path(folder))
     return {}
 
 
@@ -139,7 +139,7 @@ def train(data: Data, case: dict[str, Any], most: int, most_seconds: float) -> d
     learning, val, test = (mask.nonzero().squeeze(1) for mask in masks)
     started, started_cpu = time.perf_counter(), time.process_time()
     torch.manual_seed(case["seed"])
-    config = Config()
+    config = Config.of("dgt")
     model, inputs = setup(case["model"], FORMS[case["model"]][-1], data, config)
     optimizer = torch.optim.Adam(
         parameter_groups(model, config.train), lr=config.train.lr, fused=True

@@ -59,7 +59,7 @@ def graph(arguments: argparse.Namespace) -> Data:
 def prepare_sequences(arguments: argparse.Namespace) -> dict[str, Any]:
     """Writes the node sequences to the cache, from which the processes of the models read them."""
     torch.set_num_threads(arguments.threads)
-    prepare(graph(arguments), Config(), progress=True)
+    prepare(graph(arguments), Config.of("dgt"), progress=True)
     return {}
 
 

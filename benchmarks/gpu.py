@@ -144,7 +144,9 @@ def error_of(
 def measure(model: str, size: str, data: Any, device: torch.device, rounds: int) -> dict[str, Any]:
     """Measures a training step of a model on half of the nodes."""
     form = models.FORMS["dgt" if model == "reference" else model][-1]
-    network, inputs = models.setup("dgt" if model == "reference" else model, form, data, Config())
+    network, inputs = models.setup(
+        "dgt" if model == "reference" else model, form, data, Config.of("dgt")
+    )
     row = {"size": size, "model": model, "nodes": data.num_nodes, "edges": data.num_edges // 2}
     try:
         network = network.to(device).train()

@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument(
         "--forms", nargs="+", choices=NAMES, default=NAMES, help="forms of the models"
     )
-    parser.add_argument("--length", type=int, default=Config().sequences.length)
+    parser.add_argument("--length", type=int, default=Config.of("dgt").sequences.length)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--most-seconds", type=float, default=120.0, help="time limit for the rounds of a model"
@@ -137,7 +137,7 @@ def prepared(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, A
     folder = cache(task, arguments)
     shutil.rmtree(folder, ignore_errors=True)
     # Compile everything beforehand.
-    config = Config().replace(model=task["model"], length=task["length"])
+    config = Config.of("dgt").replace(model=task["model"], length=task["length"])
     for graph in (SMALL, WARM_UP):
         precompute(load(graph), config, folder / "warm-up")
     shutil.rmtree(folder)
@@ -170,7 +170,7 @@ def one(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
 def step_of(task: dict[str, Any], data: Data) -> Callable[[], None]:
     """Returns a function that runs a training step on a graph."""
     torch.manual_seed(0)
-    config = Config().replace(length=task["length"])
+    config = Config.of("dgt").replace(length=task["length"])
     train = random_split(data.y, 0)[0].nonzero().squeeze(1)
     model, inputs = setup(task["model"], task["form"], data, config)
     y = data.y[train]

@@ -92,7 +92,7 @@ def operators(arguments: argparse.Namespace) -> dict[str, Any]:
     """The forward and backward pass of both operators, at the shapes of DGT's defaults."""
     torch.set_num_threads(arguments.threads)
     generator = torch.Generator().manual_seed(0)
-    model, N, T, L = Config().model, arguments.nodes, 3, Config().sequences.length
+    model, N, T, L = Config.of("dgt").model, arguments.nodes, 3, Config.of("dgt").sequences.length
     M, K, D = model.heads, model.keys, model.hidden_channels // model.heads
 
     def random(*shape: int) -> Tensor:

@@ -90,7 +90,7 @@ def key(case: dict[str, Any]) -> tuple[Any, ...]:
 def one(case: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
     limit(arguments.threads, arguments.memory)
     data = load(SIZES[case["size"]] if case["size"] else WARM_UP)
-    config = Config().replace(criteria=NAMES, length=case["length"])
+    config = Config.of("dgt").replace(criteria=NAMES, length=case["length"])
     phases: dict[str, tuple[float, float]] = {}
 
     def timed(phase: str, work: Callable[..., Any], *given: Any) -> Any:

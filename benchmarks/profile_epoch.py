@@ -36,7 +36,7 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
 
-    data, config = load("cora"), Config()
+    data, config = load("cora"), Config.of("dgt")
     inputs = prepare(data, config)
     model = build(config, data.num_features, 7, inputs["encoding"].size(1))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)

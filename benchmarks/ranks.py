@@ -70,7 +70,7 @@ def main() -> None:
 
 def prepared(graph: str) -> dict[str, Any]:
     """Writes the node sequences to the cache."""
-    prepare(normalize(load(graph)), Config(), progress=True)
+    prepare(normalize(load(graph)), Config.of("dgt"), progress=True)
     return {}
 
 
@@ -128,7 +128,7 @@ def compared(found: dict[str, Any], alone: dict[str, Any]) -> dict[str, Any]:
 
 def batch_error(graph: str, blocks: int, size: int) -> dict[str, Any]:
     """Returns the largest difference between the logits of batches and those of the whole graph."""
-    config = Config().replace(blocks=blocks)
+    config = Config.of("dgt").replace(blocks=blocks)
     data = normalize(load(graph))
     inputs = prepare(data, config)
     torch.manual_seed(0)

@@ -103,7 +103,7 @@ def test_both_forms_of_a_peer_are_the_same_function() -> None:
         outputs = []
         for form in forms:
             torch.manual_seed(0)
-            network, inputs = models.setup(model, form, data, Config())
+            network, inputs = models.setup(model, form, data, Config.of("dgt"))
             logits = network.eval()(**inputs)
             assert logits.shape == (300, 3)
             outputs.append(logits)

@@ -27,7 +27,7 @@ def prepared(name: str, *, sparse: bool, **settings: Any) -> tuple[nn.Module, di
     data = block_graph(classes=CLASSES, features=100 if sparse else 12)
     if sparse:
         data.x = data.x * (data.x > 2.6)
-    config = Config()
+    config = Config.of("dgt")
     settings = {
         "dropout": 0.3,
         "input_dropout": 0.2,

@@ -112,7 +112,7 @@ def test_saved_and_loaded_it_predicts_the_same_bits(fitted, tmp_path: Path):
     state = torch.get_rng_state()
     loaded = NodeClassifier.load(tmp_path / "model")
     assert torch.equal(state, torch.get_rng_state())
-    assert loaded.config == classifier.config
+    assert loaded.config == classifier.config_
     assert torch.equal(loaded.predict_proba(data), classifier.predict_proba(data))
     with pytest.raises(InputError, match="pass one as data"):
         loaded.predict()
@@ -178,7 +178,7 @@ def test_anchors_are_found_by_id(fitted):
     data, _ = fitted
     data = data.clone()
     data.node_ids = [f"n{i}" for i in range(90)]
-    classifier = NodeClassifier(**{**QUICK, "epochs": 1}, anchors=20).fit(data)
+    classifier = NodeClassifier(**{**QUICK, "epochs": 1}, model="dgt", anchors=20).fit(data)
     degrees = torch.bincount(data.edge_index.flatten(), minlength=90)
     by_degree = sorted(range(90), key=lambda node: (-int(degrees[node]), node))
     assert classifier.facts_.anchors == [f"n{node}" for node in by_degree[:20]]
@@ -221,7 +221,7 @@ def test_ids_read_as_text_or_as_numbers_are_the_same_ids(fitted):
 
 def test_settings_by_name():
     config = NodeClassifier(
-        Config().replace(lr=0.5), model="dgt-light", heads=8, katz_beta=1
+        Config.of("dgt").replace(lr=0.5), model="dgt-light", heads=8, katz_beta=1
     ).config
     assert config.train.lr == 0.5
     assert config.model.model == "dgt-light"

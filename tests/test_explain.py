@@ -148,3 +148,32 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert own.read_bytes() == b"a picture"
     assert main(["explain", str(run), "n4", "--out", str(own), "--overwrite"]) == 0
     assert own.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_new_node_of_a_larger_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The training graph with a new node, n90, joined to n4 and n5, and without labels."""
+    data = block_graph()
+    graph, run = write_folder(tmp_path / "graph", data), tmp_path / "run"
+    assert main(["train", str(graph), "--out", str(run), "--quiet", *flags(epochs=2)]) == 0
+    larger = block_graph()
+    larger.x = torch.cat([data.x, data.x[4:5]])
+    larger.y = torch.cat([data.y, data.y[4:5]])
+    larger.edge_index = torch.cat([data.edge_index, torch.tensor([[90, 90], [4, 5]])], dim=1)
+    other = write_folder(tmp_path / "larger", larger)
+    nodes = (other / "nodes.csv").read_text().splitlines()
+    unlabeled = [",".join([row.split(",")[0], *row.split(",")[2:]]) for row in nodes]
+    (other / "nodes.csv").write_text("\n".join(unlabeled) + "\n")
+    assert main(["explain", str(run), "n90"]) == 2
+    assert "has no node 'n90'" in capsys.readouterr().err
+    assert main(["explain", str(run), "n90", "--graph", str(other)]) == 0
+    shown = capsys.readouterr().out
+    assert "Node n90: no label, prediction" in shown
+    hops = {line.split("│")[1].strip(): line.split("│")[3].strip()
+            for line in shown.splitlines() if line.startswith("│ n")}  # fmt: skip
+    assert hops["n4"] == hops["n5"] == "1"
+    assert main(["predict", str(run), str(other), "--out", str(tmp_path / "p.csv"), "--quiet"]) == 0
+    rows = (tmp_path / "p.csv").read_text().splitlines()
+    prediction = next(row.split(",")[1].strip('"') for row in rows if row.startswith('"n90"'))
+    assert f"Node n90: no label, prediction {prediction}" in shown
+    assert main(["explain", str(run), "n4", "--graph", str(tmp_path / "nothing")]) == 2
+    assert "no such file, folder or benchmark" in capsys.readouterr().err

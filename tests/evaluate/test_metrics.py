@@ -183,7 +183,7 @@ def test_a_function_of_the_users_own_is_a_metric():
         with pytest.raises(InputError, match="'broken': got 'high', expected a finite number"):
             METRICS["broken"].value("broken", scores, labels)
         with pytest.raises(InputError, match="register the function first"):
-            Config().replace(metric=lambda scores, labels: 1.0)
+            Config.of("dgt").replace(metric=lambda scores, labels: 1.0)
     finally:
         for name in {"first", "broken"} & set(METRICS):
             del METRICS[name]

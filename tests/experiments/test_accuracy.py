@@ -14,7 +14,7 @@ from dgt.report.sheet import Sheet, markdown
 
 
 def line(dataset: str, tests: list[float], asked: int) -> Line:
-    config = Config()
+    config = Config.of("dgt")
     records = [
         Record(
             "t",

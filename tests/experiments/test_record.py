@@ -17,7 +17,7 @@ from dgt.experiments.record import Record, append, read, require_writable
 
 
 def record(seed: int = 0, dataset: str = "cora", **settings) -> Record:
-    config = Config().replace(seed=seed, split=3, splits="published", **settings)
+    config = Config.of("dgt").replace(seed=seed, split=3, splits="published", **settings)
     return Record(
         table="table1",
         dataset=dataset,
@@ -40,7 +40,9 @@ def test_records_are_read_as_written(tmp_path: Path):
     append(path, first)
     append(path, second)
     found = read(path)
-    config = Config().replace(splits="published", split=3, criteria=("ppr", "bfs"), anchors=5)
+    config = Config.of("dgt").replace(
+        splits="published", split=3, criteria=("ppr", "bfs"), anchors=5
+    )
     assert list(found) == [("cora", config), ("cora", Config.from_dict(second.settings))]
     # tuples become lists in JSON
     assert json.dumps(dataclasses.asdict(found["cora", config])) == json.dumps(

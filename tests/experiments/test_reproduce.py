@@ -33,7 +33,9 @@ LARGE = ["twitch-gamers", "ogbn-arxiv", "reddit"]
 def table(name: str = "table1", datasets=("cora", "citeseer"), **settings) -> Table:
     def setups() -> list[Setup]:
         return [
-            Setup(d, m, Config().replace(model=m, **settings)) for d in datasets for m in MODELS
+            Setup(d, m, Config.of("dgt").replace(model=m, **settings))
+            for d in datasets
+            for m in MODELS
         ]
 
     return Table(name, setups, partial(accuracies, title="Title", published=table1))
@@ -104,7 +106,7 @@ def test_no_run_is_repeated(done: list[Run], tmp_path: Path):
 
 
 def test_lines_with_the_same_settings_share_their_runs(done: list[Run], tmp_path: Path):
-    setups = [Setup("cora", name, Config()) for name in ("one", "other")]
+    setups = [Setup("cora", name, Config.of("dgt")) for name in ("one", "other")]
     twins = Table("twins", lambda: setups, table().lay_out)
     sheet = reproduce(twins, runs=2, results=tmp_path)
     assert len(done) == 2
@@ -120,7 +122,10 @@ def test_measurements_are_recorded(done: list[Run], tmp_path: Path):
     all_measured = Table("all", plain.setups, lay_out, measure=measure)
     first_measured = Table("first", plain.setups, lay_out, measure=measure, measured=1)
     untrained = Table(
-        "none", lambda: [Setup("far", "dgt", Config(), trained=False)], lay_out, measure=measure
+        "none",
+        lambda: [Setup("far", "dgt", Config.of("dgt"), trained=False)],
+        lay_out,
+        measure=measure,
     )
 
     reproduce(plain, runs=3, results=tmp_path, models=["dgt"])
@@ -161,8 +166,8 @@ def test_a_figure_is_drawn(done: list[Run], tmp_path: Path):
 
 def test_a_table_may_lack_some_combinations():
     setups = [
-        Setup("cora", "a", Config()),
-        Setup("actor", "b", Config().replace(model="dgt-light")),
+        Setup("cora", "a", Config.of("dgt")),
+        Setup("actor", "b", Config.of("dgt").replace(model="dgt-light")),
     ]
     sparse = Table("sparse", lambda: setups, table().lay_out)
     assert sparse.select(["actor"]) == setups[1:]
@@ -228,7 +233,7 @@ def test_a_run_that_needs_too_much_memory(monkeypatch):
 
     monkeypatch.setattr(NodeClassifier, "fit", fail)
     monkeypatch.setattr("dgt.experiments.runner._load", lambda dataset: None)
-    assert train(Setup("cora", "graphormer", Config()).plan("table1", 1)[0]) is None
+    assert train(Setup("cora", "graphormer", Config.of("dgt")).plan("table1", 1)[0]) is None
 
 
 def test_mistakes_are_found_before_the_first_run(done: list[Run], tmp_path: Path):
@@ -299,8 +304,8 @@ def test_the_tables(capsys, tmp_path: Path, monkeypatch):
     preset.write_text("[model]\nmodel = 'dgt-light'\n[train]\nlr = 0.125\n")
     for module in ("config.preset", "experiments.table1"):
         monkeypatch.setattr(f"dgt.{module}.presets", lambda: {preset.stem: preset})
-    for name, lr in (("table1", 0.125), ("defaults", Config().train.lr)):
-        changed = Config().replace(model="dgt-light", lr=lr)
+    for name, lr in (("table1", 0.125), ("defaults", Config.of("dgt").train.lr)):
+        changed = Config.of("dgt").replace(model="dgt-light", lr=lr)
         found = {(s.dataset, s.variant): s.config for s in TABLES[name].setups()}
         assert found.pop(("citeseer", "dgt-light")) == changed
         assert found == {(d, m): Config.of(m) for d, m in found}
@@ -338,7 +343,7 @@ def test_a_run_that_fails_is_named(monkeypatch):
 
     monkeypatch.setattr(NodeClassifier, "fit", fail)
     monkeypatch.setattr("dgt.experiments.runner._load", lambda dataset: None)
-    run = Setup("cora", "dgt", Config()).plan("table1", 14)[13]
+    run = Setup("cora", "dgt", Config.of("dgt")).plan("table1", 14)[13]
     with pytest.raises(InputError, match="cora, dgt, split 3, seed 1: too hot"):
         train(run)
 
@@ -348,7 +353,7 @@ def test_a_run_that_fails_is_named(monkeypatch):
     [("dgt", "dgt"), ("AR", "dgt AR"), ("dgt/katz", "dgt/katz"), ("epsilon 3", "dgt epsilon 3")],
 )
 def test_the_description_of_a_run_names_its_line(variant: str, name: str):
-    run = Setup("cora", variant, Config()).plan("table1", 13)[12]
+    run = Setup("cora", variant, Config.of("dgt")).plan("table1", 13)[12]
     assert str(run) == f"cora, {name}, split 2, seed 1"
 
 

@@ -37,7 +37,7 @@ def compare(backend: str, **settings: Any) -> float:
     """Returns the largest difference between compiled and eager mode."""
     data = block_graph(features=100)
     data.x = data.x * (data.x > 2.6)  # sparse
-    config = Config().replace(**{"hidden_channels": 16, **settings})
+    config = Config.of("dgt").replace(**{"hidden_channels": 16, **settings})
     inputs = prepare(data, config, known=label_columns(data.y, 3))
     assert inputs["x"].layout == torch.sparse_csr
     torch.manual_seed(0)
@@ -69,7 +69,7 @@ def test_dgt_on_cora_compiled_by_inductor() -> None:
     from dgt.data import load
     from dgt.data.files import normalize
 
-    data, config = normalize(load("cora")), Config()
+    data, config = normalize(load("cora")), Config.of("dgt")
     inputs = prepare(data, config)
     torch.manual_seed(0)
     model = build(config, data.num_features, 7, inputs["encoding"].size(1))
@@ -120,4 +120,4 @@ def test_unsupported_settings() -> None:
     ):
         Config.of("gcn").replace(compile=True)
     with pytest.raises(InputError, match="compile: not supported with batch_size or chunk_size"):
-        Config().replace(compile=True, chunk_size=10)
+        Config.of("dgt").replace(compile=True, chunk_size=10)

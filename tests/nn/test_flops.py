@@ -108,7 +108,7 @@ def test_dgt(criteria: int, kernel: Kernel, window: int) -> None:
 def test_sparse_encodings_count_stored_values_and_features_count_as_dense() -> None:
     data = block_graph(nodes=400, features=200)
     data.x[data.x < 1.9] = 0
-    config = Config()
+    config = Config.of("dgt")
     inputs = prepare(data, config)
     assert inputs["x"].layout == inputs["encoding"].layout == torch.sparse_csr
     model = build(config, 200, 3, 400)

@@ -78,7 +78,7 @@ def test_chunks_compute_the_same_step(model: str, sizes: dict[str, int]) -> None
 def saved_bytes(precision: str, **settings: Any) -> int:
     """Returns the size of all activations that a forward pass keeps for the backward pass."""
     data = block_graph(nodes=2000)
-    config = Config().replace(precision=precision, **settings)
+    config = Config.of("dgt").replace(precision=precision, **settings)
     inputs = prepare(data, config)
     network = build(config, data.num_features, 3, inputs["encoding"].size(1)).train()
     storages: dict[int, int] = {}

@@ -134,7 +134,7 @@ def test_runs_with_unknown_functions_can_be_overwritten(tmp_path: Path):
 
 
 def test_a_run_in_progress_is_not_touched(tmp_path: Path):
-    settings = Settings(Config())
+    settings = Settings(Config.of("dgt"))
     with RunFolder(tmp_path) as run:
         run.claim(settings)
         for how in ({}, {"resume": True}, {"overwrite": True}):

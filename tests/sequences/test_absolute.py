@@ -81,4 +81,4 @@ def test_random_order_is_random_and_always_the_same() -> None:
 
 
 def test_as_a_setting() -> None:
-    assert Config().replace(criteria=ABSOLUTE).criteria == ABSOLUTE
+    assert Config.of("dgt").replace(criteria=ABSOLUTE).criteria == ABSOLUTE

@@ -123,7 +123,7 @@ def runs(folder: Path, **how: bool) -> Callable[[Callable[[], None]], str]:
     from dgt.runs.files import Settings
     from dgt.runs.folder import RunFolder
 
-    settings = Settings(Config(), "cora")
+    settings = Settings(Config.of("dgt"), "cora")
     if how:
         with RunFolder(folder) as run:
             run.claim(settings)
@@ -146,7 +146,7 @@ def searches(folder: Path) -> Callable[[Callable[[], None]], str]:
     from dgt.tune.folder import claim, identity
 
     def act(wait: Callable[[], None]) -> str:
-        search = identity("cora", Config().replace(metric="accuracy"), {}, None, 1)
+        search = identity("cora", Config.of("dgt").replace(metric="accuracy"), {}, None, 1)
         with quiet(), claim(folder, search) as study:
             wait()
             study.ask()

@@ -50,7 +50,7 @@ def test_an_unknown_device(name: str):
     with pytest.raises(InputError, match=r"expected auto, cpu, cuda, cuda:N or mps"):
         resolve(name)
     with pytest.raises(InputError, match=r"^device: got .* expected auto, cpu, cuda"):
-        Config().replace(device=name)
+        Config.of("dgt").replace(device=name)
 
 
 def test_seeded_restores_the_previous_random_state():

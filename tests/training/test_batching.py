@@ -37,7 +37,7 @@ def test_reach_is_the_union_of_the_sequences():
 
 @pytest.mark.parametrize("blocks", [1, 2, 3])
 def test_batches_give_the_logits_and_gradients_of_the_whole_graph(blocks):
-    config = Config().replace(hidden_channels=16, length=5, blocks=blocks, anchors=20)
+    config = Config.of("dgt").replace(hidden_channels=16, length=5, blocks=blocks, anchors=20)
     data = block_graph(nodes=300)
     inputs = prepare(data, config)
     torch.manual_seed(0)
@@ -110,6 +110,6 @@ def test_batches_learn_and_resume_to_the_same_result(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("name", ["batch_size", "chunk_size"])
 def test_a_batch_norm_needs_all_nodes(name):
     with pytest.raises(InputError, match=f"{name}: a batch norm needs all nodes at once"):
-        Config().replace(norm="batch", **{name: 8})
+        Config.of("dgt").replace(norm="batch", **{name: 8})
     with pytest.raises(InputError, match=f"{name}: got 0, expected at least 1"):
-        Config().replace(**{name: 0})
+        Config.of("dgt").replace(**{name: 0})

@@ -91,7 +91,7 @@ def test_the_prediction_is_close_to_the_measured_memory(form, size, blocks, mode
 
 def test_a_warning_suggests_a_flag_that_fits():
     sizes = (10_000_000, 1_000_000, 128, 8, 40)
-    config = Config()
+    config = Config.of("dgt")
     need = budget.predict(config, *sizes)
     assert budget.warning(config, *sizes, room=need) is None
     seen = []
@@ -112,7 +112,7 @@ def test_a_warning_suggests_a_flag_that_fits():
 
 @pytest.mark.parametrize("sizes", [{}, {"chunk_size": 4096}, {"batch_size": 512}])
 def test_double_precision_needs_nearly_twice_as_much(sizes):
-    config, graph = Config().replace(**sizes), (100_000, 48_000, 128, 16, 40)
+    config, graph = Config.of("dgt").replace(**sizes), (100_000, 48_000, 128, 16, 40)
     single, double = (
         budget.predict(config.replace(precision=p), *graph) for p in ("single", "double")
     )
@@ -134,7 +134,7 @@ def test_hopeless_sizes_are_refused(model: str):
 
 @pytest.mark.parametrize("sizes", [{}, {"chunk_size": 4096}, {"batch_size": 512}])
 def test_bfloat16_needs_less(sizes):
-    config, graph = Config().replace(**sizes), (100_000, 48_000, 128, 16, 40)
+    config, graph = Config.of("dgt").replace(**sizes), (100_000, 48_000, 128, 16, 40)
     half, single = (
         budget.predict(config.replace(precision=p), *graph) for p in ("bfloat16", "single")
     )
@@ -143,7 +143,7 @@ def test_bfloat16_needs_less(sizes):
 
 def test_the_memory_of_a_gpu_decides(monkeypatch, caplog):
     """The GPU does not exist; its free memory is made up."""
-    config, classes, queries, N = Config(), 10, 10_000, 100_000
+    config, classes, queries, N = Config.of("dgt"), 10, 10_000, 100_000
     inputs = {
         "x": torch.empty(N, 128, device="meta"),
         "sequences": torch.empty(3, N, 16, dtype=torch.int32, device="meta"),

@@ -9,7 +9,7 @@ import pytest
 from dgt import NodeClassifier
 from dgt.cli import main
 from dgt.runs.files import read_settings
-from dgt.system.notes import note_once
+from dgt.system.notes import NOTE, note_once
 from tests.small import QUICK, block_graph, flags, write_folder
 
 PLUS = {"model": "dgt-plus", "epochs": 1, "hidden_channels": 16}
@@ -45,12 +45,21 @@ def test_no_note_if_nothing_differs(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("name", ["chunk_size", "batch_size"])
-def test_the_rule_chooses_no_batch_norm_if_nodes_are_processed_in_parts(name):
+def test_the_rule_chooses_no_batch_norm_if_nodes_are_processed_in_parts(name, caplog):
+    caplog.set_level(NOTE, "dgt")
     whole = NodeClassifier(**PLUS).fit(block_graph())
     assert whole.config_.model.norm == "batch"
+    assert "keeps" not in caplog.text
     parts = NodeClassifier(**PLUS, **{name: 30}).fit(block_graph())
     assert parts.config_.model.norm == "layer"
     assert parts.config_.model.gamma == whole.config_.model.gamma == 64
+    note = caplog.messages[-1]
+    assert "--norm batch" not in note.split(";")[0]
+    assert note.endswith(
+        "; it keeps --norm layer, since --norm batch, its choice otherwise, needs all nodes at once"
+    )
+    NodeClassifier(**PLUS, norm="none", **{name: 30}).fit(block_graph())
+    assert "keeps" not in caplog.messages[-1]
 
 
 def test_prepared_sequences_are_those_of_training(tmp_path: Path, monkeypatch, capsys):

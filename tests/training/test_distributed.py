@@ -128,9 +128,9 @@ def test_two_ranks_in_bfloat16(graph, tmp_path):
 def test_settings_that_do_not_support_several_processes(monkeypatch):
     monkeypatch.setattr(distributed, "size", lambda: 2)
     with pytest.raises(InputError, match="batch_size: not supported with several processes"):
-        distributed.require_possible(Config().replace(batch_size=8))
+        distributed.require_possible(Config.of("dgt").replace(batch_size=8))
     with pytest.raises(InputError, match="norm: a batch norm needs all nodes in one process"):
-        distributed.require_possible(Config().replace(norm="batch"))
+        distributed.require_possible(Config.of("dgt").replace(norm="batch"))
 
 
 def test_the_backend_follows_the_device(monkeypatch):

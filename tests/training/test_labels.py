@@ -90,19 +90,19 @@ def test_the_threshold_has_the_best_f1(seed: int, positive: int):
 
 
 def test_the_metric_follows_the_labels(caplog: pytest.LogCaptureFixture):
-    problem = Problem.of(with_few(), Config())
+    problem = Problem.of(with_few(), Config.of("dgt"))
     assert problem.facts.metric == "average-precision"
     assert "class 'fraud' (6.7%)" in caplog.text
     assert "selected by average-precision (set --metric for another)" in caplog.text
-    assert Problem.of(with_few(), Config().replace(metric="auroc")).facts.metric == "auroc"
-    assert Problem.of(with_few(40), Config()).facts.metric == "accuracy"
+    assert Problem.of(with_few(), Config.of("dgt").replace(metric="auroc")).facts.metric == "auroc"
+    assert Problem.of(with_few(40), Config.of("dgt")).facts.metric == "accuracy"
     three = with_few()
     three.y[30:60] = 2
     three.class_names = ["a", "b", "c"]
-    assert Problem.of(three, Config()).facts.metric == "macro-f1"
+    assert Problem.of(three, Config.of("dgt")).facts.metric == "macro-f1"
     three.metric = "accuracy"
     caplog.clear()
-    assert Problem.of(three, Config()).facts.metric == "accuracy"
+    assert Problem.of(three, Config.of("dgt")).facts.metric == "accuracy"
     assert caplog.text == ""
 
 
@@ -172,7 +172,7 @@ def test_predictions_say_which_nodes_were_test_nodes(tmp_path: Path):
 def test_benchmarks_that_are_compared_by_auroc(name: str, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.WARNING)
     data = load(name)
-    problem = Problem.of(data, Config().replace(encoding="none"))
+    problem = Problem.of(data, Config.of("dgt").replace(encoding="none"))
     assert data.train_mask.shape == (data.num_nodes, 10)
     assert problem.facts.metric == "auroc"
     assert problem.facts.positive == 1

@@ -49,12 +49,12 @@ def test_fit_warns_and_a_search_does_not(caplog: pytest.LogCaptureFixture, tmp_p
         with without_class_warnings():
             NodeClassifier(**settings).fit(data)
         torch.save(data, tmp_path / "graph.pt")
-        train_once(str(tmp_path / "graph.pt"), Config(), settings)
+        train_once(str(tmp_path / "graph.pt"), Config.of("dgt"), settings)
         assert "never predicts" not in caplog.text
 
 
 def test_memorized_training_nodes(caplog: pytest.LogCaptureFixture) -> None:
-    config = Config()
+    config = Config.of("dgt")
     warn_memorized({"average-precision": 0.98}, {"average-precision": 0.04}, config)
     assert "average-precision is 0.98 on training nodes and 0.04 on validation nodes" in caplog.text
     assert "try --encoding none, --criteria neighbors, fewer than 64 --hidden-ch" in caplog.text

@@ -92,7 +92,7 @@ def test_a_custom_task_needs_no_change_of_the_loop(problem):
 
 def test_a_step_runs_on_the_meta_device():
     data = block_graph()
-    config = Config().replace(hidden_channels=16, length=8, encoding="none")
+    config = Config.of("dgt").replace(hidden_channels=16, length=8, encoding="none")
     model = build(config, 12, 3, 0).to("meta").train()
     sequences = torch.zeros(3, 90, 8, dtype=torch.int32, device="meta")
     inputs = {"x": data.x.to("meta"), "sequences": sequences, "encoding": None}

@@ -64,7 +64,7 @@ def records(out: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("model", ["dgt", "dgt-light"])
 def test_the_first_trial_has_the_given_settings(graph, tmp_path, trained, model):
-    config = Config().replace(model=model, lr=0.03)
+    config = Config.of("dgt").replace(model=model, lr=0.03)
     search(graph, config, tmp_path, trials=3, runs=2, workers=1)
     assert config.replace(**records(tmp_path)[0]["settings"]).replace(criteria=None) == config
     assert [settings["split"] for settings in trained] == [0, 1] * 3
@@ -127,19 +127,19 @@ def test_settings_that_follow_from_the_graph_are_tried_first(graph, tmp_path, tr
 
 def test_a_search_continues_without_repeating_trials(graph, tmp_path, trained):
     find = {"runs": 1, "workers": 1}
-    search(graph, Config(), tmp_path / "two", trials=4, **find)
+    search(graph, Config.of("dgt"), tmp_path / "two", trials=4, **find)
     before = records(tmp_path / "two")
     assert len(trained) == 4
-    search(graph, Config(), tmp_path / "two", trials=4, **find)
+    search(graph, Config.of("dgt"), tmp_path / "two", trials=4, **find)
     assert len(trained) == 4
     assert records(tmp_path / "two") == before
-    search(graph, Config(), tmp_path / "two", trials=9, **find)
+    search(graph, Config.of("dgt"), tmp_path / "two", trials=9, **find)
     after = records(tmp_path / "two")
     assert after[:4] == before
     assert [r["trial"] for r in after] == list(range(9))
     assert len({json.dumps(r["settings"]) for r in after}) == 9
     # one worker: the same trials as a search that was never interrupted
-    search(graph, Config(), tmp_path / "one", trials=9, **find)
+    search(graph, Config.of("dgt"), tmp_path / "one", trials=9, **find)
     assert records(tmp_path / "one") == after
 
 
@@ -156,13 +156,13 @@ def test_a_killed_search_continues(graph, tmp_path, monkeypatch):
     replace_training(monkeypatch, train_once)
     find = {"runs": 2, "workers": 1}
     with pytest.raises(KeyboardInterrupt):
-        search(graph, Config(), tmp_path, trials=4, **find)
+        search(graph, Config.of("dgt"), tmp_path, trials=4, **find)
     before = records(tmp_path)
     assert [r["state"] for r in before] == ["complete", "complete"]
     assert (tmp_path / "colors-dgt.toml").exists()
     with open(tmp_path / "study.log", "ab") as file:
         file.write(b'{"op_code": 4, "wor')  # a truncated line
-    assert search(graph, Config(), tmp_path, trials=12, **find)["trials"] == 12
+    assert search(graph, Config.of("dgt"), tmp_path, trials=12, **find)["trials"] == 12
     after = records(tmp_path)
     assert after[:2] == before
     assert after[2]["state"] == "interrupted"
@@ -175,7 +175,7 @@ def test_a_killed_search_continues(graph, tmp_path, monkeypatch):
     assert calls - 1 == sum(len(r["values"]) for r in after if r["state"] != "interrupted")
     # all the settings that are tried first in a search that is not interrupted
     replace_training(monkeypatch, lambda *_: (0.5, 0.1))
-    search(graph, Config(), tmp_path / "whole", trials=9, **find)
+    search(graph, Config.of("dgt"), tmp_path / "whole", trials=9, **find)
     assert all(r["settings"] in done for r in records(tmp_path / "whole"))
 
 
@@ -195,23 +195,23 @@ def test_trials_that_are_running_at_the_end_are_repeated(graph, tmp_path, monkey
     monkeypatch.setattr("dgt.tune.schedule.time", stopped)
     monkeypatch.setattr("dgt.tune.schedule.processes", lambda count: nullcontext(Slow()))
     for number in (1, 2, 3):
-        search(graph, Config(), tmp_path, runs=1, hours=0.2 / 3600, workers=1)
+        search(graph, Config.of("dgt"), tmp_path, runs=1, hours=0.2 / 3600, workers=1)
         rows = records(tmp_path)
         assert sum(r["state"] == "interrupted" for r in rows) == number
         assert sum(r["state"] == "complete" for r in rows) == 2 * number
     replace_training(monkeypatch, lambda *_: (0.5, 0.1))
-    search(graph, Config(), tmp_path, trials=12, runs=1, workers=1)
+    search(graph, Config.of("dgt"), tmp_path, trials=12, runs=1, workers=1)
     done = [r["settings"] for r in records(tmp_path) if r["state"] == "complete"]
     assert len(done) == 12
     assert all(r["settings"] in done for r in rows)
 
 
 def test_the_records_can_be_restored_from_the_study(graph, tmp_path, trained):
-    search(graph, Config(), tmp_path, trials=3, runs=2, workers=1)
+    search(graph, Config.of("dgt"), tmp_path, trials=3, runs=2, workers=1)
     made = {path: (tmp_path / path).read_text() for path in ("trials.jsonl", "colors-dgt.toml")}
     for path in made:
         (tmp_path / path).unlink()
-    search(graph, Config(), tmp_path, trials=3, runs=2, workers=1)
+    search(graph, Config.of("dgt"), tmp_path, trials=3, runs=2, workers=1)
     assert made == {path: (tmp_path / path).read_text() for path in made}
 
 
@@ -219,7 +219,7 @@ def test_the_records_can_be_restored_from_the_study(graph, tmp_path, trained):
 def test_the_best_settings_are_a_config_file_for_train(
     graph, tmp_path, trained, monkeypatch, model
 ):
-    config = Config().replace(model=model, epochs=7, seed=3, split=1)
+    config = Config.of("dgt").replace(model=model, epochs=7, seed=3, split=1)
     found = search(graph, config, tmp_path, fixed=("epochs",), trials=12, workers=2)
     path = Path(found["preset"])
     assert path == tmp_path / f"colors-{model}.toml"
@@ -228,7 +228,9 @@ def test_the_best_settings_are_a_config_file_for_train(
     assert (
         best["val_accuracy"] == found["val_accuracy"] == pytest.approx(accuracy(best["settings"]))
     )
-    expected = Config().replace(model=model, epochs=7, metric="accuracy", **best["settings"])
+    expected = Config.of("dgt").replace(
+        model=model, epochs=7, metric="accuracy", **best["settings"]
+    )
     assert Config.from_dict(read_toml(path)) == expected
     text = path.read_text()
     assert text.startswith(f"# Validation accuracy {best['val_accuracy']:.2%}, the mean of 3 runs")
@@ -262,7 +264,7 @@ def test_given_settings_are_not_searched(graph, tmp_path, trained):
 
 
 def test_katz_settings_are_searched_with_katz_only(graph, tmp_path, trained):
-    found = search(graph, Config(), tmp_path, trials=20, runs=1, workers=1)
+    found = search(graph, Config.of("dgt"), tmp_path, trials=20, runs=1, workers=1)
     assert found["importances"].keys() == SPACE.keys()
     assert sum(found["importances"].values()) == pytest.approx(1)
     both = Counter(settings["encoding"] for settings in trained)
@@ -274,23 +276,23 @@ def test_katz_settings_are_searched_with_katz_only(graph, tmp_path, trained):
 def test_another_search_is_refused(graph, tmp_path, trained, capsys):
     out = tmp_path / "out"
     find = {"trials": 1, "runs": 2, "workers": 1}
-    search(graph, Config(), out, **find)
+    search(graph, Config.of("dgt"), out, **find)
     before = {path: path.read_bytes() for path in out.iterdir()}
     for changed, config, keywords in [
-        ("runs was 2, now 3", Config(), {"runs": 3}),
-        ("epochs was 1000, now 5", Config().replace(epochs=5), {}),
-        ("lr was searched in", Config(), {"fixed": ("lr",)}),
-        ("lr at the start was 0.01, now 0.02", Config().replace(lr=0.02), {}),
-        ("grid was None, now paper", Config(), {"grid": "paper"}),
-        ("model was dgt, now dgt-light", Config().replace(model="dgt-light"), {}),
+        ("runs was 2, now 3", Config.of("dgt"), {"runs": 3}),
+        ("epochs was 1000, now 5", Config.of("dgt").replace(epochs=5), {}),
+        ("lr was searched in", Config.of("dgt"), {"fixed": ("lr",)}),
+        ("lr at the start was 0.01, now 0.02", Config.of("dgt").replace(lr=0.02), {}),
+        ("grid was None, now paper", Config.of("dgt"), {"grid": "paper"}),
+        ("model was dgt, now dgt-light", Config.of("dgt").replace(model="dgt-light"), {}),
     ]:
         with pytest.raises(InputError, match=changed):
             search(graph, config, out, **(find | keywords))
     other = write_folder(tmp_path / "other", block_graph())
     with pytest.raises(InputError, match="graph was"):
-        search(str(other), Config(), out, **find)
+        search(str(other), Config.of("dgt"), out, **find)
     with pytest.raises(InputError, match="not the folder of a search"):
-        search(graph, Config(), other, **find)
+        search(graph, Config.of("dgt"), other, **find)
     assert before == {path: path.read_bytes() for path in out.iterdir()}
 
 
@@ -299,23 +301,23 @@ def test_two_searches_do_not_share_a_folder(graph, tmp_path, monkeypatch):
 
     def train_once(*_):
         with pytest.raises(InputError, match="another search is running in this folder"):
-            search(graph, Config(), tmp_path, trials=1)
+            search(graph, Config.of("dgt"), tmp_path, trials=1)
         return 0.5, 0.1
 
     replace_training(monkeypatch, train_once)
-    assert search(graph, Config(), tmp_path, trials=1)["val_accuracy"] == 0.5
+    assert search(graph, Config.of("dgt"), tmp_path, trials=1)["val_accuracy"] == 0.5
 
 
 def test_the_grid_has_every_point_once(graph, tmp_path, trained):
     assert len(points(paper_grid("dgt"))) == 162 == 3 * 3 * 2 * 9
     find = {"grid": "paper", "runs": 1, "workers": 2}
     fixed = {"fixed": ("gamma",)}
-    search(graph, Config(), tmp_path, trials=5, **find, **fixed)
+    search(graph, Config.of("dgt"), tmp_path, trials=5, **find, **fixed)
     assert len(trained) == 5
-    assert search(graph, Config(), tmp_path, **find, **fixed)["trials"] == 18
+    assert search(graph, Config.of("dgt"), tmp_path, **find, **fixed)["trials"] == 18
     tried = {(s["lr"], s["weight_decay"], s["blocks"]) for s in trained}
     assert len(trained) == len(tried) == 18
-    search(graph, Config(), tmp_path, trials=99, **find, **fixed)
+    search(graph, Config.of("dgt"), tmp_path, trials=99, **find, **fixed)
     assert len(trained) == 18
 
 
@@ -342,7 +344,7 @@ def require_halving(rows: list[dict[str, Any]], runs: int, sign: int = 1) -> Non
 
 
 def test_only_the_best_third_goes_on(graph, tmp_path, trained):
-    found = search(graph, Config(), tmp_path, trials=40, runs=5, workers=1)
+    found = search(graph, Config.of("dgt"), tmp_path, trials=40, runs=5, workers=1)
     rows = records(tmp_path)
     require_halving(rows, runs=5)
     states = Counter(r["state"] for r in rows)
@@ -363,7 +365,7 @@ def test_a_stopped_trial_is_never_the_best(graph, tmp_path, monkeypatch):
         return (0.9 if first and settings["lr"] != 0.01 else 0.5), 0.1
 
     replace_training(monkeypatch, train_once)
-    found = search(graph, Config(), tmp_path, trials=15, workers=1)
+    found = search(graph, Config.of("dgt"), tmp_path, trials=15, workers=1)
     complete = [r for r in records(tmp_path) if r["state"] == "complete"]
     mean = max(sum(r["values"]) / 3 for r in complete)
     assert found["val_accuracy"] == pytest.approx(mean)
@@ -373,10 +375,10 @@ def test_a_stopped_trial_is_never_the_best(graph, tmp_path, monkeypatch):
 
 
 def test_the_defaults_the_preset_and_the_grid_come_first(tmp_path, trained):
-    search("cora", Config(), tmp_path, trials=12, runs=1, workers=1)
+    search("cora", Config.of("dgt"), tmp_path, trials=12, runs=1, workers=1)
     tried = [r["settings"] for r in records(tmp_path)]
     preset = Config.from_dict(read_preset("cora", "dgt")).flat()
-    start = Config().flat()
+    start = Config.of("dgt").flat()
     assert all(start[name] == value for name, value in tried[0].items())
     inside = [name for name, value in tried[1].items() if preset[name] == value]
     assert len(inside) > 0.8 * len(tried[1])
@@ -417,7 +419,7 @@ def test_a_search_ends_when_its_time_is_used_up(graph, tmp_path, monkeypatch):
 def test_too_little_time(graph, tmp_path, monkeypatch):
     replace_training(monkeypatch, lambda *_: (time.sleep(0.3), 0.1))
     with pytest.raises(InputError, match="no trial is complete: run the same command again"):
-        search(graph, Config(), tmp_path, hours=0.0001 / 3600, workers=1)
+        search(graph, Config.of("dgt"), tmp_path, hours=0.0001 / 3600, workers=1)
 
 
 def test_several_models_from_the_command_line(graph, tmp_path, trained, capsys):
@@ -448,7 +450,7 @@ def test_a_trial_that_fails_does_not_end_the_search(graph, tmp_path, monkeypatch
         return accuracy(settings), 0.1
 
     replace_training(monkeypatch, train_once)
-    search(graph, Config(), tmp_path / "some", trials=20, runs=2, workers=1, progress=True)
+    search(graph, Config.of("dgt"), tmp_path / "some", trials=20, runs=2, workers=1, progress=True)
     rows = records(tmp_path / "some")
     assert len(rows) == 20
     failed = [r for r in rows if r["settings"]["lr"] > 0.02]
@@ -461,14 +463,16 @@ def test_a_trial_that_fails_does_not_end_the_search(graph, tmp_path, monkeypatch
     assert shown[0] == "1 of 20 trials: val 89.00%; best 89.00% (the settings at the start)"
     assert any("failed: epoch 3" in line for line in shown)
     with pytest.raises(InputError, match="no trial is complete: epoch 3"):
-        search(graph, Config().replace(lr=0.04), tmp_path / "all", trials=1, runs=2, workers=1)
+        search(
+            graph, Config.of("dgt").replace(lr=0.04), tmp_path / "all", trials=1, runs=2, workers=1
+        )
 
 
 def test_test_nodes_are_not_used(tmp_path, monkeypatch):
     from dgt.tune.worker import train_once
 
     replace_training(monkeypatch, train_once)
-    config = Config().replace(epochs=4, hidden_channels=16)
+    config = Config.of("dgt").replace(epochs=4, hidden_channels=16)
     found = []
     for name in ("one", "two"):
         data = block_graph()
@@ -530,7 +534,7 @@ def test_trials_are_compared_by_the_metric_of_the_settings(graph, tmp_path, monk
         return 2 * (1 - accuracy(settings)), 0.1
 
     replace_training(monkeypatch, train_once)
-    config = Config().replace(metric="log-loss")
+    config = Config.of("dgt").replace(metric="log-loss")
     found = search(graph, config, tmp_path, trials=20, workers=1, progress=True)
     rows = records(tmp_path)
     complete = [r for r in rows if r["state"] == "complete"]
@@ -546,15 +550,15 @@ def test_trials_are_compared_by_the_metric_of_the_settings(graph, tmp_path, monk
 
 
 def test_a_search_older_than_the_metric_setting_continues(graph, tmp_path, trained):
-    search(graph, Config(), tmp_path, trials=1, runs=1, workers=1)
+    search(graph, Config.of("dgt"), tmp_path, trials=1, runs=1, workers=1)
     path = tmp_path / "search.json"
     written = json.loads(path.read_text())
     assert "device" not in written["settings"]  # a search may continue on another device
     del written["settings"]["metric"]
     path.write_text(json.dumps(written))
-    assert search(graph, Config(), tmp_path, trials=2, runs=1, workers=1)["trials"] == 2
+    assert search(graph, Config.of("dgt"), tmp_path, trials=2, runs=1, workers=1)["trials"] == 2
     with pytest.raises(InputError, match="metric was accuracy, now macro-f1"):
-        search(graph, Config().replace(metric="macro-f1"), tmp_path, trials=2, runs=1)
+        search(graph, Config.of("dgt").replace(metric="macro-f1"), tmp_path, trials=2, runs=1)
 
 
 @pytest.mark.parametrize("model", ["dgt", "gcn", "mlp"])
@@ -599,14 +603,14 @@ DEEP = "[" * 100_000
     ],
 )
 def test_a_damaged_study(graph, tmp_path, trained, old, new):
-    search(graph, Config(), tmp_path, trials=1, runs=1, workers=1)
+    search(graph, Config.of("dgt"), tmp_path, trials=1, runs=1, workers=1)
     path = tmp_path / "study.log"
     text = re.sub(old, new, path.read_text())
     assert text != path.read_text()
     path.write_text(text)
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}
     with pytest.raises(InputError, match=r"study\.log: ") as error:
-        search(graph, Config(), tmp_path, trials=2, runs=1, workers=1)
+        search(graph, Config.of("dgt"), tmp_path, trials=2, runs=1, workers=1)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 500
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
@@ -616,13 +620,13 @@ def test_a_damaged_study(graph, tmp_path, trained, old, new):
 def test_a_damaged_identity_of_a_search(graph, tmp_path, text):
     (tmp_path / "search.json").write_text(text)
     with pytest.raises(InputError, match=r"search\.json: "):
-        search(graph, Config(), tmp_path, trials=1, runs=1)
+        search(graph, Config.of("dgt"), tmp_path, trials=1, runs=1)
     assert [path.name for path in tmp_path.iterdir()] == ["search.json"]
 
 
 def test_a_search_that_cannot_succeed_ends_soon(tmp_path, monkeypatch):
     graph = write_folder(tmp_path / "graph", block_graph())
-    config = Config().replace(**QUICK | {"epochs": 2}, criteria=("bfs",))
+    config = Config.of("dgt").replace(**QUICK | {"epochs": 2}, criteria=("bfs",))
     calls = []
 
     def fails(*_: object) -> None:
@@ -653,4 +657,4 @@ def test_a_lack_of_memory_is_an_error_of_the_settings(monkeypatch) -> None:
 
     monkeypatch.setattr("dgt.estimator.NodeClassifier.fit", fit)
     with pytest.raises(InputError, match="out of memory"):
-        train_once("synthetic:nodes=30,edges=60,features=4,classes=2", Config(), {})
+        train_once("synthetic:nodes=30,edges=60,features=4,classes=2", Config.of("dgt"), {})

@@ -30,7 +30,7 @@ EXAMPLES = """\
 Examples:
 
     dgt train cora
-    dgt train chameleon --model dgt-light --runs 10
+    dgt train chameleon --model dgt --runs 10
     dgt train cora --model gcn
     dgt train my-graph --out my-run      (a folder with nodes.csv and edges.csv)
     dgt predict my-run --out predictions.csv

@@ -19,7 +19,7 @@ from dgt.config import CRITERIA, ENCODINGS, MODELS, Config
 ROOT = Path(dgt.__file__).parent
 SHARED = ("dgt.data.benchmarks", "dgt.estimator.model", "dgt.evaluate.classification")
 """Modules that every run starts from."""
-INPUTS = "dgt.prepare"
+INPUTS = "dgt.prepare.inputs"
 """The module with the dict ``INPUTS``, of which a run uses the entries of its model."""
 EVERY_RUN = {"data", "estimator", "evaluate", "models", "prepare", "training"}
 """Parts of the package that are followed from ``SHARED``."""
@@ -88,7 +88,7 @@ def _closure(roots: Iterable[str], parts: set[str]) -> set[str]:
 
 def _input_modules(name: str) -> set[str]:
     """Returns the modules that compute an input: those whose names its entry in ``INPUTS`` uses
-    directly or in the functions of ``dgt.prepare`` that it calls."""
+    directly or in the functions of this module that it calls."""
     tree, imports = _tree(INPUTS), _imports(INPUTS)
     own = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     found: set[str] = set()

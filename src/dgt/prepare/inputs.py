@@ -1,8 +1,7 @@
 """Computes the input tensors of a model from a graph and the settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,25 +13,13 @@ from torch_geometric.data import Data
 from dgt.baselines import structures
 from dgt.baselines.deformable_gcn import SMOOTHINGS
 from dgt.baselines.graphormer import MAX_DISTANCE
-from dgt.config import CRITERIA, Config, CriterionChoice
-from dgt.data.direction import DIRECTED, is_directed, require_direction
-from dgt.data.edge_tables import edge_weights, table_names
+from dgt.config import CRITERIA, Config
+from dgt.data.edge_tables import edge_weights
 from dgt.data.matrices import adjacency, features, scaled_rows, to_torch
 from dgt.encodings import laplacian, make
-from dgt.encodings.encoding import CarriesOver
 from dgt.errors import InputError, nearest
-from dgt.sequences.make import (
-    make_scored_sequences,
-    make_sequences,
-    mapped_scored_sequences,
-    mapped_sequences,
-    sequence_rows,
-)
+from dgt.sequences.make import make_scored_sequences, make_sequences
 from dgt.storage import segments
-from dgt.storage.files import cache_folder
-
-# Inputs with signs and axes that are arbitrary, and thus other ones on another graph.
-ONE_GRAPH = {"laplacian", "latent_relations"}
 
 DTYPES = {"double": torch.float64, "bfloat16": torch.bfloat16}
 """The dtype of a model's floating-point inputs, by the setting ``precision``, if not float32."""
@@ -92,64 +79,6 @@ def prepare(
 
 def _cast(value: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     return value.to(dtype) if value is not None and value.is_floating_point() else value
-
-
-def carries_over(config: Config) -> CarriesOver:
-    """Returns what another graph must share so that a trained model can use its inputs, apart from
-    known labels."""
-    if not ONE_GRAPH.isdisjoint(config.record.inputs):
-        return "edges"
-    return make.carries_over(config.encoding) if "encoding" in config.record.inputs else "always"
-
-
-def reads_direction(config: Config, data: Data) -> bool:
-    """Returns whether the inputs of the model depend on the direction of a graph's edges. Raises an
-    error if they need it and it is not known."""
-    inputs, read = config.record.inputs, False
-    if "sequences" in inputs:
-        for choice in config.criteria:
-            if DIRECTED in CRITERIA.record(choice).reads:
-                require_direction(data, f"criterion {CRITERIA.name(choice)}")
-                read = True
-    if "encoding" in inputs:
-        make.require_directed(data, config.encoding)
-        read = read or make.reads_direction(data, config.encoding)
-    return read
-
-
-def reads_labels(config: Config) -> bool:
-    """Returns whether the labels of training nodes are an input of the model."""
-    return "labels" in config.record.inputs and config.model.labels != "none"
-
-
-def with_default_criteria(
-    config: Config, data: Data, criteria: Sequence[CriterionChoice] = ()
-) -> Config:
-    """Returns the settings with the default criteria for a graph, unless criteria are set: a model
-    may have other criteria for directed edges, and with several edge tables, a model that takes
-    several criteria sorts by each table.
-
-    Args:
-        config: The settings.
-        data: The graph.
-        criteria: Criteria to use in place of the model's defaults.
-    """
-    names, record = table_names(data), config.record
-    several = "sequences" in record.inputs and not record.single_criterion
-    if not several or config.sequences.criteria is not None:
-        return config
-    if not criteria and record.directed_criteria and is_directed(data):
-        criteria = record.directed_criteria
-    if criteria:
-        config = config.replace(criteria=tuple(criteria))
-    if not names:
-        return config
-    by_table: list[CriterionChoice] = []
-    for choice in config.criteria:
-        by_edges = "edge_index" in CRITERIA.record(choice).reads
-        own = [f"{CRITERIA.name(choice)}:{name}" for name in names]
-        by_table += own if by_edges else [choice]
-    return config.replace(criteria=by_table)
 
 
 @dataclass
@@ -281,52 +210,3 @@ def _compact(x: np.ndarray | scipy.sparse.csr_array) -> Tensor:
         return torch.from_numpy(x).float()
     wide = x.shape[1] >= SPARSE_WIDTH and x.nnz <= DENSE_SHARE * x.shape[0] * x.shape[1]
     return to_torch(x) if wide else torch.from_numpy(x.toarray()).float()
-
-
-def precompute(
-    data: Data,
-    config: Config,
-    folder: Path | None = None,
-    shard: tuple[int, int] = (0, 1),
-    progress: bool = False,
-) -> dict[str, Any]:
-    """Computes the expensive inputs ahead of :func:`prepare` and writes them to the cache.
-
-    These are the sequences and, if it is expensive, the encoding. Existing segments are not
-    computed again. The files do not depend on the number of shards.
-
-    Args:
-        data: The graph.
-        config: The settings.
-        folder: Output folder (default: the cache).
-        shard: Index of the shard to compute, starting at 0, and the number of shards.
-        progress: Show a progress bar.
-
-    Returns:
-        ``folder``; ``segments``, the total number of segments; ``made``, the number of segments
-        that this call computed; and ``missing``, the number that other shards have yet to compute.
-    """
-    if "sequences" not in config.record.inputs:
-        raise InputError(
-            f"model {config.model.model!r} takes no sequences: there is nothing to prepare"
-        )
-    folder = folder or cache_folder()
-    scored = "closeness" in config.record.inputs
-    every = sequence_rows(data, config.criteria, config.sequences, folder, scored=scored)
-    sequences = [one for one in every if one.name]  # criteria without a name cannot be cached
-    rows = sequences + make.encoding_rows(data, config.encoding)
-    made = 0
-    for one in rows:
-        made += len(one.missing(folder, shard))
-        for _ in segments.through(one, folder, shard, progress, must_write=True):
-            pass
-    shape = (len(every), data.num_nodes, config.sequences.length)
-    complete = len(sequences) == len(every)
-    if complete and not any(one.missing(folder) for one in sequences):
-        (mapped_scored_sequences if scored else mapped_sequences)(sequences, shape, folder)
-    return {
-        "folder": str(folder),
-        "segments": sum(len(one.segments()) for one in rows),
-        "made": made,
-        "missing": sum(len(one.missing(folder)) for one in rows),
-    }
