@@ -199,7 +199,7 @@ def test_anchors_are_found_by_id(fitted):
     part.name = "elsewhere"
     with pytest.raises(InputError, match=r"^elsewhere: does not contain .* --encoding none"):
         classifier.predict(part)
-    without = NodeClassifier(**{**QUICK, "epochs": 1}, encoding="none").fit(data)
+    without = NodeClassifier(**{**QUICK, "epochs": 1}, model="dgt", encoding="none").fit(data)
     assert without.predict(part).shape == (60,)
 
 

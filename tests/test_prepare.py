@@ -24,6 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_inputs_follow_the_settings(folder: Path) -> None:
     data = block_graph()
     config = Config(
+        model=ModelConfig(model="dgt"),
         sequences=SequenceConfig(criteria=("ppr", "similarity"), length=9, ppr_alpha=0.3),
         encoding=EncodingConfig(katz_order=3, katz_beta=0.2, katz_scaling="sum", anchors=10),
     )

@@ -56,7 +56,7 @@ def test_an_encoding_with_other_columns_than_in_training(monkeypatch: pytest.Mon
     monkeypatch.setitem(
         ENCODINGS._entries, "eye", Encoding(columns=lambda data, *_: torch.eye(data.num_nodes))
     )
-    classifier = NodeClassifier(encoding="eye", **SHORT).fit(block_graph())
+    classifier = NodeClassifier(model="dgt", encoding="eye", **SHORT).fit(block_graph())
     with pytest.raises(InputError, match=r"its encoding has 60 columns, .* trained with 90"):
         classifier.predict(block_graph(nodes=60))
 

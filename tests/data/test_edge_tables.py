@@ -181,7 +181,7 @@ def test_edge_types_apart_are_better_than_merged(tmp_path: Path) -> None:
 def test_the_default_sorts_by_each_table(tmp_path: Path) -> None:
     apart, merged = two_types(tmp_path, n=60)
     quick = {"epochs": 2, "length": 4, "hidden_channels": 8}
-    classifier = NodeClassifier(**quick).fit(load(str(apart)), out=tmp_path / "run")
+    classifier = NodeClassifier(model="dgt", **quick).fit(load(str(apart)), out=tmp_path / "run")
     expected = ("bfs:follows", "bfs:pays", "ppr:follows", "ppr:pays", "similarity")
     assert classifier.config_.criteria == expected
     again = NodeClassifier.load(tmp_path / "run")
@@ -245,11 +245,11 @@ def test_prepare_makes_what_training_reads(
 ) -> None:
     apart, _ = two_types(tmp_path, n=60)
     monkeypatch.setenv("DGT_CACHE", str(tmp_path / "cache"))
-    assert main(["prepare", str(apart), "--length=4", "--json", "--quiet"]) == 0
+    assert main(["prepare", str(apart), "--model=dgt", "--length=4", "--json", "--quiet"]) == 0
     before = {path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()}
     assert len(list((tmp_path / "cache" / "katz").iterdir())) == 2  # a table each
     monkeypatch.setattr(segments, "through", _only_read(segments.through))
-    classifier = NodeClassifier(length=4, epochs=1).fit(load(str(apart)))
+    classifier = NodeClassifier(model="dgt", length=4, epochs=1).fit(load(str(apart)))
     assert len(classifier.config_.criteria) == 5
     after = {path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()}
     assert before == after

@@ -277,7 +277,7 @@ def test_full_attention_has_links_but_no_sequences(tmp_path):
 
 
 def test_bfloat16_agrees_with_the_whole_model(tmp_path):
-    half = session(tmp_path, precision="bfloat16", blocks=2)
+    half = session(tmp_path, model="dgt", precision="bfloat16", blocks=2)
     for node in (5, 60):
         found = follow(half, node)
         torch.testing.assert_close(found.logits, half.inside.logits[node], atol=0.03, rtol=0.03)

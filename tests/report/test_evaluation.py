@@ -92,7 +92,7 @@ def test_another_graph_is_evaluated_as_a_whole(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     run = str(tmp_path / "run")
-    short = ["--encoding", "none", "--epochs", "2", "--quiet"]
+    short = ["--labels", "none", "--epochs", "2", "--quiet"]
     assert main(["train", str(folder), "--out", run, *short]) == 0
     other = tmp_path / "other"
     other.mkdir()

@@ -18,7 +18,9 @@ def test_bars_are_attention_and_keys_start_evenly_spread(
     monkeypatch.syspath_prepend(TOOLS)
     import overview
 
-    NodeClassifier(epochs=8, hidden_channels=16).fit(load("cora"), out=tmp_path / "run")
+    NodeClassifier(model="dgt", epochs=8, hidden_channels=16).fit(
+        load("cora"), out=tmp_path / "run"
+    )
     inside = overview.inspect(tmp_path / "run")
     node = overview.choose_node(inside, *overview.queries(inside))
     assert inside.data.test_mask[node]

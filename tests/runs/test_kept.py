@@ -26,7 +26,8 @@ def test_epochs_are_evenly_spaced_and_at_most_count(count: int):
 
 
 def settings(**more: object) -> dict[str, object]:
-    return QUICK | {"epochs": 21, "patience": 21, "keep_checkpoints": 6} | more
+    own = {"model": "dgt", "epochs": 21, "patience": 21, "keep_checkpoints": 6}
+    return QUICK | own | more
 
 
 @pytest.fixture(scope="module")

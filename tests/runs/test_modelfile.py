@@ -14,7 +14,7 @@ from dgt import InputError, NodeClassifier
 from dgt.storage.tensors import read_tensors, write_tensors
 from tests.small import QUICK, block_graph
 
-SHORT = {**QUICK, "epochs": 2}
+SHORT = {**QUICK, "epochs": 2, "model": "dgt"}
 ONLY_THIS = [
     {"encoding": "laplacian"},
     {"encoding": "node2vec"},
@@ -64,7 +64,7 @@ def test_katz_needs_a_graph_that_contains_the_training_graph(ids: bool, tmp_path
 @pytest.mark.parametrize("settings", ONLY_THIS)
 def test_other_encodings_need_the_training_graph(settings: dict[str, str], tmp_path: Path) -> None:
     data = block_graph()
-    fitted = NodeClassifier(**SHORT, **settings).fit(data)
+    fitted = NodeClassifier(**SHORT | settings).fit(data)
     fitted.save(tmp_path)
     for classifier in (fitted, NodeClassifier.load(tmp_path)):
         assert torch.equal(classifier.predict_proba(data), fitted.predict_proba())

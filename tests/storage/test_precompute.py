@@ -29,7 +29,7 @@ from tests.sequences.test_similarity import clustered, documents
 
 GRAPH = "synthetic:nodes=600,edges=3000,features=12,classes=3"
 CONFIG = Config.of("dgt").replace(length=12, katz_order=2, anchors=20)
-FLAGS = ["--length=12", "--katz-order=2", "--anchors=20", "--quiet"]
+FLAGS = ["--model=dgt", "--length=12", "--katz-order=2", "--anchors=20", "--quiet"]
 SMALL = {
     "dgt.storage.segments.ROWS": 64,
     "dgt.sequences.make.MAPPED_BYTES": 0,

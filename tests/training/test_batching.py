@@ -77,7 +77,8 @@ def test_an_epoch_of_batches_visits_every_node_once_in_seeded_order():
 def test_chunks_train_to_the_result_of_the_whole_graph():
     data = block_graph()
     rows = [
-        NodeClassifier(**QUICK, chunk_size=size).fit(data).history_ for size in (None, 1000, 13)
+        NodeClassifier(**QUICK, model="dgt", chunk_size=size).fit(data).history_
+        for size in (None, 1000, 13)
     ]
     for row, chunked, small in zip(*rows, strict=True):
         assert chunked == pytest.approx(row, abs=1e-4)

@@ -148,7 +148,9 @@ def test_a_threshold_of_the_user(tmp_path: Path):
 def test_predictions_say_which_nodes_were_test_nodes(tmp_path: Path):
     data = with_few()
     data.train_mask[:3] = data.val_mask[:3] = data.test_mask[:3] = False
-    classifier = NodeClassifier(**QUICK, encoding="none").fit(data, out=tmp_path / "run")
+    classifier = NodeClassifier(**QUICK, model="dgt", encoding="none").fit(
+        data, out=tmp_path / "run"
+    )
     truth = [
         next((part for part in ("train", "val", "test") if data[f"{part}_mask"][node]), None)
         for node in range(90)

@@ -37,7 +37,7 @@ def test_many_classes_are_counted(caplog: pytest.LogCaptureFixture) -> None:
 def test_fit_warns_and_a_search_does_not(caplog: pytest.LogCaptureFixture, tmp_path) -> None:
     data = block_graph()
     data.x = torch.ones(90, 2)  # all nodes are equal, so that all get the same prediction
-    settings = {**QUICK, "epochs": 3, "encoding": "none"}
+    settings = {**QUICK, "model": "dgt", "epochs": 3, "encoding": "none"}
     with caplog.at_level(logging.WARNING, "dgt"):
         predictions = NodeClassifier(**settings).fit(data).predict()
         missing = sorted({0, 1, 2} - set(predictions.tolist()))
