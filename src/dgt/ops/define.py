@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.library import CustomOpDef
 
 from dgt.ops.checks import Check, Takes
+from dgt.ops.direct import Operator
 from dgt.ops.half import in_single
 
 AUTOCAST_DEVICES = ("cpu", "cuda", "mps", "xpu")
@@ -37,6 +38,9 @@ class Forms(NamedTuple):
 OPERATORS: dict[str, Forms] = {}
 """All operators by name, without ``dgt::``; filled when their modules are imported."""
 
+CALLED: dict[str, Operator] = {}
+"""The same operators as the package calls them."""
+
 
 def define(
     name: str,
@@ -51,7 +55,7 @@ def define(
     autocast: torch.dtype | None = None,
     statistics: tuple[int, ...] = (),
     half: tuple[str, ...] = (),
-) -> CustomOpDef:
+) -> Operator:
     """Defines the operator ``torch.ops.dgt.<name>``.
 
     Autograd cannot trace an operator. Operators that need a gradient call ``register_autograd``
@@ -76,6 +80,9 @@ def define(
         half: The forms, ``"plain"`` or ``"fused"``, that take half precision and compute sums in
             single precision themselves. The inputs of the others are converted to single precision
             and their outputs back.
+
+    Returns:
+        The operator, which is called without PyTorch's dispatcher where possible.
     """
 
     check = Check(label or name, takes, positive)
@@ -101,7 +108,8 @@ def define(
         for device in AUTOCAST_DEVICES:
             operator.register_autocast(device, autocast)
     OPERATORS[name] = Forms(operator, plain, fused)
-    return operator
+    CALLED[name] = Operator(operator, plain, fused)
+    return CALLED[name]
 
 
 def first_of(place: str, plain: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,8 +19,11 @@ def in_single(form: Callable[..., Any], statistics: tuple[int, ...] = ()) -> Cal
 
     @wraps(form)
     def run(*inputs: Any) -> Any:
-        half = next((x.dtype for x in inputs if _is_half(x)), None)
-        if half is None:
+        for x in inputs:
+            if isinstance(x, Tensor) and x.dtype in HALF:
+                half = x.dtype
+                break
+        else:
             return form(*inputs)
         out = form(*(convert(x, torch.float32) if _is_half(x) else x for x in inputs))
         if isinstance(out, Tensor):

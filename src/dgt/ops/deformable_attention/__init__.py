@@ -1,8 +1,8 @@
 """Deformable attention, which reads sequences of nodes at fractional positions.
 
-``reference`` is the readable form. ``cpu``, ``loops`` and ``simd`` are the fused form for the CPU.
-``triton``, ``triton_kernels``, ``triton_gather``, ``triton_sizes`` and ``transpose`` are the fused
-form for GPUs. ``operator`` registers all of them.
+``reference`` is the readable form. ``cpu``, ``loops``, ``simd`` and ``vectors`` are the fused form
+for the CPU. ``triton``, ``triton_kernels``, ``triton_gather``, ``triton_sizes`` and ``transpose``
+are the fused form for GPUs. ``operator`` registers all of them.
 """
 
 from dgt.ops.deformable_attention.operator import deformable_attention

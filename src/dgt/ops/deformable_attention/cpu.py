@@ -120,4 +120,4 @@ def loop_arguments(
     W = 2 * math.ceil(half_width)
     kernel = (bilinear, real(gamma), real(half_width), normalize)
     room = empty((threads.count(T * M), planes, N, D), values.dtype).numpy()
-    return T * M, (*kernel, *((0,) * n for n in (D, W, 2 * K, K * W)), room)
+    return T * M, (*kernel, *((0,) * n for n in (D, W, K)), room)

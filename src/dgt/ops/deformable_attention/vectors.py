@@ -1,0 +1,181 @@
+"""Emits the vector instructions of the inner loops of the attention.
+
+The exponential function is also defined here, as LLVM has no vector version of it.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+
+# Products and sums may be fused and reordered.
+FLAGS = ("reassoc", "contract", "nsz")
+LANES = 8
+"""Number of rows that are scored at a time."""
+
+
+class Code:
+    """Helpers to emit the code of an intrinsic; arrays are identified by their argument index."""
+
+    def __init__(self, context: Any, builder: Any, signature: Any, args: Any, D: int) -> None:
+        self.builder, self.D = builder, D
+        self.data = {
+            place: context.make_array(kind)(context, builder, value).data
+            for place, (kind, value) in enumerate(zip(signature.args, args, strict=True))
+            if isinstance(kind, types.Array)
+        }
+        self.real = context.get_data_type(signature.args[0].dtype)
+        self.vector = ir.VectorType(self.real, D)
+        self.align = signature.args[0].dtype.bitwidth // 8
+
+    def item(self, array: int, index: Any) -> Any:
+        return self.builder.gep(self.data[array], [index])
+
+    def row_start(self, rows: int, index: Any) -> Any:
+        """Returns the start of row ``rows[index]`` in a plane."""
+        row = self.builder.load(self.item(rows, index))
+        return self.builder.mul(row, row.type(self.D))
+
+    def prefetch(self, plane: int, row: Any) -> None:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        call = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
+        start = self.builder.mul(row, row.type(self.D))
+        pointer = self.builder.bitcast(self.item(plane, start), byte)
+        self.builder.call(call, [pointer, number(0), number(3), number(1)])
+
+    def load_row(self, array: int, start: Any) -> Any:
+        pointer = self.builder.bitcast(self.item(array, start), self.vector.as_pointer())
+        return self.builder.load(pointer, align=self.align)
+
+    def store_row(self, value: Any, array: int, start: Any) -> None:
+        pointer = self.builder.bitcast(self.item(array, start), self.vector.as_pointer())
+        self.builder.store(value, pointer, align=self.align)
+
+    def splat(self, value: Any) -> Any:
+        kind = ir.VectorType(value.type, self.D)
+        vector = self.builder.insert_element(
+            ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0)
+        )
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), self.D), [0] * self.D)
+        return self.builder.shuffle_vector(vector, vector, lanes)
+
+    def sum(self, vector: Any) -> Any:
+        kind = ir.FunctionType(self.real, [self.real, self.vector])
+        reduce = self._function("llvm.vector.reduce.fadd", kind)
+        return self.builder.call(reduce, [self.real(-0.0), vector], fastmath=FLAGS)
+
+    def sums(self, vectors: list[Any]) -> Any:
+        """Returns the sums of :data:`LANES` vectors as one vector."""
+        builder, number = self.builder, ir.IntType(32)
+        if self.D % LANES or self.D & (self.D - 1):
+            out = ir.Constant(ir.VectorType(self.real, LANES), ir.Undefined)
+            for place, vector in enumerate(vectors):
+                out = builder.insert_element(out, self.sum(vector), number(place))
+            return out
+
+        def folded(x: Any, y: Any, lanes: int) -> Any:
+            """Adds neighboring lanes of x, followed by those of y."""
+            evens, odds = (
+                builder.shuffle_vector(
+                    x, y, ir.Constant(ir.VectorType(number, lanes // 2), list(range(odd, lanes, 2)))
+                )
+                for odd in (0, 1)
+            )
+            return builder.fadd(evens, odds, flags=FLAGS)
+
+        while len(vectors) > 1:
+            pairs = zip(vectors[::2], vectors[1::2], strict=True)
+            vectors = [folded(x, y, 2 * self.D) for x, y in pairs]
+        lanes, (vector,) = self.D, vectors
+        while lanes > LANES:
+            vector, lanes = folded(vector, vector, lanes), lanes // 2
+        return vector
+
+    def store_vector(self, value: Any, array: int, start: Any) -> None:
+        pointer = self.builder.bitcast(self.item(array, start), value.type.as_pointer())
+        self.builder.store(value, pointer, align=self.align)
+
+    def variable(self, value: float) -> Any:
+        """Returns a variable that holds a vector, at first the same value in all lanes."""
+        return cgutils.alloca_once_value(self.builder, self.splat(self.real(value)))
+
+    @contextmanager
+    def groups(self, begin: Any, end: Any) -> Iterator[Any]:
+        """Loops over the first index of each group of D values."""
+        step = ir.IntType(64)(self.D)
+        with cgutils.for_range_slice(self.builder, begin, end, step, inc=True) as (index, _):
+            yield index
+
+    def larger(self, x: Any, y: Any) -> Any:
+        """Returns the larger values of two vectors; y where it is not NaN and x is."""
+        return self.builder.select(self.builder.fcmp_unordered("<", x, y), y, x)
+
+    def most(self, vector: Any) -> Any:
+        reduce = self._function(
+            "llvm.vector.reduce.fmax", ir.FunctionType(self.real, [self.vector])
+        )
+        return self.builder.call(reduce, [vector])
+
+    def distances(self, p: Any, first: Any) -> Any:
+        """Returns p - first, p - (first + 1), ..."""
+        positions = self.builder.sitofp(self.positions(first), self.vector)
+        return self.builder.fsub(self.splat(p), positions)
+
+    def positions(self, first: Any) -> Any:
+        """Returns first, first + 1, ... as 32-bit integers."""
+        number = ir.IntType(32)
+        lanes = ir.Constant(ir.VectorType(number, self.D), list(range(self.D)))
+        return self.builder.add(self.splat(self.builder.trunc(first, number)), lanes)
+
+    def exp(self, x: Any) -> Any:
+        """Returns the exponentials, accurate to one or two bits. Results are clamped at about the
+        smallest normal number.
+
+        exp(x) = 2^n · exp(r) with n = round(x / ln 2) and |r| <= ln 2 / 2, where the Taylor series
+        converges fast.
+        """
+        builder, single = self.builder, self.align == 4
+        terms, digits, bias = (7, 23, 127) if single else (13, 52, 1023)
+        least = -87.0 if single else -708.0
+        # ln 2 in two parts: the first has few digits, so that its product with n is exact.
+        high = 0.693145751953125
+        low = math.log(2) - high if single else 1.42860682030941723212e-6
+
+        def number(value: float) -> Any:
+            return self.splat(self.real(value))
+
+        # Ordered comparisons keep NaN.
+        x = builder.select(builder.fcmp_ordered("<", x, number(least)), number(least), x)
+        x = builder.select(builder.fcmp_ordered(">", x, number(-least)), number(-least), x)
+        n = self.call("llvm.rint", builder.fmul(x, number(1 / math.log(2))))
+        r = builder.fsub(x, builder.fmul(n, number(high)))
+        r = builder.fsub(r, builder.fmul(n, number(low)))
+        total = number(1 / math.factorial(terms))
+        for k in range(terms - 1, -1, -1):
+            total = builder.fadd(
+                builder.fmul(total, r, flags=("contract",)),
+                number(1 / math.factorial(k)),
+                flags=("contract",),
+            )
+        bits = ir.VectorType(ir.IntType(8 * self.align), self.D)
+
+        def integer(value: int) -> Any:
+            return ir.Constant(bits, [value] * self.D)
+
+        # 0 for NaN, which has no integer value; the product below stays NaN.
+        whole = builder.select(builder.fcmp_ordered("ord", n, n), n, number(0.0))
+        exponent = builder.add(builder.fptosi(whole, bits), integer(bias))
+        scale = builder.bitcast(builder.shl(exponent, integer(digits)), self.vector)
+        return builder.fmul(total, scale)
+
+    def call(self, name: str, vector: Any) -> Any:
+        function = self._function(name, ir.FunctionType(self.vector, [self.vector]))
+        return self.builder.call(function, [vector])
+
+    def _function(self, name: str, kind: Any) -> Any:
+        name = f"{name}.v{self.D}{'f32' if self.align == 4 else 'f64'}"
+        return cgutils.get_or_insert_function(self.builder.module, kind, name)
