@@ -18,11 +18,11 @@ from dgt.config import Config
 from dgt.data import short_name
 from dgt.errors import InputError
 from dgt.storage.files import write_text
-from dgt.tune.records import START, preset, settings_of
+from dgt.tune.records import PRESET, START, preset, settings_of
 from dgt.tune.trials import DONE, Trials, changes
 from dgt.tune.worker import Job, Outcome
 
-FINALISTS = 3  # besides the defaults
+FINALISTS = 3  # besides the defaults and the preset
 FINAL = "final"  # attribute of the study: results by trial and run
 ERROR = "error"  # in place of a run
 LEAST_RUNS = 2  # runs that all finalists have finished, before they decide
@@ -75,12 +75,14 @@ class Final:
         return {int(number): runs for number, runs in kept.items()}
 
     def finalists(self) -> list[FrozenTrial]:
-        """Returns the trial with the defaults, if it is complete, and the best others."""
+        """Returns the trials with the defaults and the preset, if they are complete, and the best
+        others."""
         failed = {n for n, runs in self.results().items() if ERROR in runs}
-        own = self.trials.defaults()
+        own, complete = self.trials.defaults(), self.trials.complete()
         first = [] if own is None else [own]
-        found = [t for t in self.trials.complete() if own is None or t.number != own.number]
-        return first + [t for t in found if t.number not in failed][:FINALISTS]
+        others = [t for t in complete if t.number not in failed and t not in first]
+        first += [t for t in others if t.user_attrs.get(START) == PRESET]
+        return first + [t for t in others if t not in first][:FINALISTS]
 
     def missing(self) -> Iterator[tuple[FrozenTrial, int]]:
         """Yields what is still to train, split by split, so that finalists can be compared as soon
