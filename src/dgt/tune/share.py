@@ -12,7 +12,7 @@ from dgt.tune.trials import Attempt, Trials
 from dgt.tune.worker import Job, Outcome
 
 # The final comparison takes at most this share of a budget; the trials before it are worth more.
-MOST_FOR_FINAL = 0.5
+MOST_FOR_FINAL = 1 / 3
 
 
 @dataclass(eq=False)
