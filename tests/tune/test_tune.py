@@ -76,6 +76,10 @@ def replace_training(monkeypatch, train_once: Callable[..., tuple[float, float]]
     monkeypatch.setattr("dgt.tune.schedule.processes", threads)
 
 
+def as_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
 def records(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "trials.jsonl").read_text().splitlines()]
 
@@ -208,6 +212,7 @@ def test_a_killed_search_continues(graph, tmp_path, monkeypatch):
 def test_trials_that_are_running_at_the_end_are_repeated(graph, tmp_path, monkeypatch):
     """However often: here the third run never ends, three times."""
     calls: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
 
     class Slow:
         def submit(self, function, job):
@@ -223,7 +228,10 @@ def test_trials_that_are_running_at_the_end_are_repeated(graph, tmp_path, monkey
     monkeypatch.setattr("dgt.tune.schedule.TICK", 0.01)
     monkeypatch.setattr("dgt.tune.schedule.processes", lambda *_: nullcontext(Slow()))
     for number in (1, 2, 3):
+        # What was interrupted comes first.
+        before = [r["settings"] for r in rows if r["state"] == "interrupted"]
         search(graph, Config(), tmp_path, runs=1, hours=100 / 3600, workers=1)
+        assert before[-1:] in ([], [as_json(calls[3 * number - 3])])
         rows = records(tmp_path)
         assert sum(r["state"] == "interrupted" for r in rows) == number
         assert sum(r["state"] == "complete" for r in rows) == 2 * number

@@ -73,6 +73,9 @@ class Trials:
     """The settings of each run of a trial, without the searched ones."""
     space: dict[str, BaseDistribution]
     out: Path
+    then: list[dict[str, Any]] = field(default_factory=list)
+    """Points to try after all queued trials. Interrupted trials, which are queued again, thus come
+    before them."""
 
     @property
     def metric(self) -> str:
@@ -98,9 +101,14 @@ class Trials:
         for source, configs in start.items():
             for config in configs:
                 self._queue(config, source, anywhere=grid is None)
-        for params in self._points(grid):
-            self.study.enqueue_trial(params, skip_if_exists=True)
+        self.then = self._points(grid)
+        while grid and self.then:
+            self._queue_next()
         self.write()
+
+    def _queue_next(self) -> None:
+        """Queues the next of the points to try, unless it has been tried."""
+        self.study.enqueue_trial(self.then.pop(0), skip_if_exists=True)
 
     def _queue(self, config: Config, source: str, anywhere: bool) -> None:
         """Queues given settings, unless they have been tried. Those that are not in the search
@@ -168,6 +176,8 @@ class Trials:
 
     def ask(self) -> Attempt:
         """Starts the next trial."""
+        while self.then and not self.all(TrialState.WAITING):
+            self._queue_next()
         # A new sampler per trial, so that a continued search does not repeat random numbers.
         seed = (self.config.train.seed + len(self.all(*TrialState))) % 2**32
         self.study.sampler = optuna.samplers.TPESampler(
