@@ -132,26 +132,33 @@ class Final:
 
     def decide(self) -> Decision:
         """Chooses among the finalists by their mean over the runs that all of them have finished.
-        Without enough of these, by the runs of the search."""
+        If time was short, the last finalists are left out. Without enough runs of at least two
+        finalists, the runs of the search decide."""
         finalists = self.finalists()
         if not finalists:
             failed = [t.user_attrs.get("error") for t in self.trials.all(*DONE)]
             errors = [error for error in failed if error]
             reason = errors[-1] if errors else "run the same command again to continue"
             raise InputError(f"{self.trials.out}: no trial is complete: {reason}")
-        results = self.results()
-        of_each = [results.get(trial.number, {}) for trial in finalists]
-        common = [r for r in range(len(self.configs)) if all(str(r) in each for each in of_each)]
-        fresh = len(common) >= min(LEAST_RUNS, len(self.configs)) > 0
-        candidates = []
-        for trial, found in zip(finalists, of_each, strict=True):
-            values = [found[str(r)][0] for r in common] if fresh else trial.user_attrs["values"]
-            candidates.append(Candidate(trial, values))
+        fresh = self._compared(finalists)
+        candidates = fresh or [Candidate(t, t.user_attrs["values"]) for t in finalists]
         own = self.trials.defaults()
         defaults = candidates[0] if own is not None else None
         # The sort is stable, so that the defaults win a tie.
         candidates.sort(key=lambda each: each.mean, reverse=self.trials.larger_is_better)
-        return Decision(candidates[0], candidates, defaults, fresh)
+        return Decision(candidates[0], candidates, defaults, bool(fresh))
+
+    def _compared(self, finalists: list[FrozenTrial]) -> list[Candidate]:
+        """Returns as many finalists, the first ones, as have finished enough runs together."""
+        results = self.results()
+        for count in range(len(finalists), 1, -1):
+            each = [results.get(trial.number, {}) for trial in finalists[:count]]
+            runs = [str(r) for r in range(len(self.configs))]
+            common = [r for r in runs if all(r in own for own in each)]
+            if common and len(common) >= min(LEAST_RUNS, len(self.configs)):
+                values = [[own[r][0] for r in common] for own in each]
+                return [Candidate(*both) for both in zip(finalists, values, strict=False)]
+        return []
 
     def write_preset(self, decision: Decision) -> str:
         """Writes the chosen settings as TOML, and returns the path."""
