@@ -225,7 +225,15 @@ def make(folder: Path) -> None:
         longer = [str(folder / "graph"), "--quiet", *LONGER]
         _interrupt(loop, lambda: main(["train", *longer, "--out", "half"]))
         _run(main, ["train", *longer, "--out", "whole"])
-        tuned = [*here, "--trials=2", "--runs=1", "--workers=1", "--out", "search"]
+        tuned = [
+            *here,
+            "--trials=2",
+            "--runs=1",
+            "--workers=1",
+            "--final-runs=0",
+            "--out",
+            "search",
+        ]
         _run(main, ["tune", *tuned])
         _write_records(Path("results/runs.jsonl"))
     finally:

@@ -33,7 +33,7 @@ def test_importances_need_enough_trials(tmp_path: Path):
     for trials, files in ((3, {HISTORY}), (25, {HISTORY, IMPORTANCE})):
         found = study(trials)
         with quiet():
-            shares = importances(found)
+            shares = importances(sorted(found.trials, key=lambda t: t.value, reverse=True))
         write_figures(found, {"metric": "accuracy", "importances": shares}, tmp_path)
         assert {path.name for path in tmp_path.iterdir()} == files
     assert max(shares, key=lambda name: shares[name]) == "lr"

@@ -40,7 +40,7 @@ Examples:
     dgt report my-run --out report.html
     dgt info my-graph
     dgt prepare my-graph --shard 0/4     (precomputes a part of a large graph)
-    dgt tune my-graph --trials 100
+    dgt tune my-graph --hours 2
     dgt reproduce table1 --datasets chameleon
 
 Exit codes: 0 success, 2 invalid input, 1 failure of the system, such as a full disk or too little

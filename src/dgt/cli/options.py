@@ -10,12 +10,12 @@ from cyclopts import Parameter
 from dgt.errors import InputError
 
 
-def up_to(most: int) -> Callable[[Any, int | None], None]:
-    """Returns a validator for an option that counts something, from 1 to ``most``."""
+def up_to(most: int, least: int = 1) -> Callable[[Any, int | None], None]:
+    """Returns a validator for an option that counts something, from ``least`` to ``most``."""
 
     def check(_: Any, value: int | None) -> None:
-        if value is not None and not 1 <= value <= most:
-            raise ValueError(f"Expected at least 1 and at most {most}.")
+        if value is not None and not least <= value <= most:
+            raise ValueError(f"Expected at least {least} and at most {most}.")
 
     return check
 
@@ -28,7 +28,9 @@ def _positive(_: Any, value: float | None) -> None:
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 Count = Annotated[int, Parameter(validator=up_to(1_000_000))]
 Hours = Annotated[float, Parameter(validator=_positive)]
+Minutes = Annotated[float, Parameter(validator=_positive)]
 Runs = Annotated[int, Parameter(validator=up_to(10_000))]
+FinalRuns = Annotated[int, Parameter(validator=up_to(10_000, least=0))]
 Workers = Annotated[int, Parameter(validator=up_to(1024))]
 Json = Annotated[
     bool,

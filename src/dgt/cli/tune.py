@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from rich.console import Console
 from rich.table import Table
 
-from dgt.cli.options import Count, Hours, Json, Modules, Quiet, Runs, Workers, print_json
+from dgt.cli.options import (
+    Count,
+    FinalRuns,
+    Flag,
+    Hours,
+    Json,
+    Minutes,
+    Modules,
+    Quiet,
+    Runs,
+    Workers,
+    print_json,
+)
 from dgt.cli.settings import NO_FLAGS, SettingsFlags, explicit_settings, with_file
 from dgt.config import Config
 from dgt.errors import InputError
@@ -25,11 +37,14 @@ def tune(
     out: Path | None = None,
     trials: Count | None = None,
     hours: Hours | None = None,
+    cpu_minutes: Minutes | None = None,
     runs: Runs = 3,
+    final_runs: FinalRuns = 5,
     grid: Literal["paper"] | None = None,
     workers: Workers | None = None,
     config: Path | None = None,
     start: tuple[Path, ...] = (),
+    resume: Flag = False,
     modules: Modules = (),
     json_: Json = False,
     quiet: Quiet = False,
@@ -37,11 +52,13 @@ def tune(
 ) -> None:
     """Search for good settings on a graph.
 
-    Trials are compared by their mean validation score over a few runs; test nodes are never used.
-    After 1, 3, 9, ... runs, only the best third of the trials goes on. The first trials use the
-    defaults, the preset of a benchmark as far as it is in the search space, and points of the
-    paper's grid. Settings that are set explicitly, as a flag or in --config, are not searched. The
-    same command continues an interrupted search.
+    Trials are compared by their validation score; test nodes are never used. Bad trials are stopped
+    early: at epochs 30, 90, 270, ... of a run, and after 1, 3, 9, ... runs, only the better half of
+    the trials of a model goes on. The first trials use the defaults, the preset of a benchmark,
+    settings that are strong on many graphs, and points of the paper's grid. At the end, the best
+    three trials and the defaults are compared in further runs; the defaults are kept if nothing is
+    better. Settings that are set explicitly, as a flag or in --config, are not searched. The same
+    command continues an interrupted search.
 
     Args:
         graph: Name of a benchmark or a path, as for dgt train.
@@ -52,9 +69,13 @@ def tune(
             trials on), a summary in report.md, and the state of the search. With --models, each
             model has a folder GRAPH-MODEL in it. Default: tune/GRAPH-MODEL.
         trials: Total number of trials per model, including those already in the folder. Default:
-            50, or the whole grid; no limit with --hours.
-        hours: Stop after this time, such as 2 or 0.5.
+            50, or the whole grid; no limit with --hours or --cpu-minutes.
+        hours: Stop after this time, such as 2 or 0.5. The end of it is for the final comparison.
+        cpu_minutes: Stop after this CPU time of the workers per model, including that of earlier
+            searches in the folder; at most one run more. Unlike --hours, it does not depend on what
+            else the machine does.
         runs: Largest number of runs per trial, the first ones of dgt train --runs.
+        final_runs: Number of further runs for the final comparison. 0: choose by --runs alone.
         grid: Search the paper's grid (for dgt: lr, weight decay, blocks and gamma, 162 points)
             exhaustively instead of sampling with Optuna's TPE. For most baselines, TPE samples from
             this grid, too; graph neural networks such as gcn have a larger space, with norm and
@@ -63,6 +84,7 @@ def tune(
         config: TOML file with settings that are not searched. Flags take precedence.
         start: TOML files with settings to try right after the defaults, such as the result of an
             earlier search.
+        resume: Only continue an earlier search: raise an error if the folder has none.
     """
     chosen, fixed = settings.config(), explicit_settings()
 
@@ -87,10 +109,13 @@ def tune(
             fixed=fixed,
             grid=grid,
             runs=runs,
+            final_runs=final_runs,
             start=first,
             trials=trials,
             hours=hours,
+            cpu_minutes=cpu_minutes,
             workers=workers,
+            resume=resume,
             progress=not quiet,
         )
     except KeyboardInterrupt:
@@ -122,15 +147,15 @@ def _each_model(
 
 
 def show_results(results: list[dict[str, Any]]) -> None:
-    """Prints the best trials and the importance of each setting, and compares several models."""
-    from dgt.tune.report import best_trials, comparison, what_mattered
+    """Prints what was gained and the importance of each setting, and compares several models."""
+    from dgt.tune.report import comparison, final_comparison, what_mattered
 
     console = Console()
     for found in results:
         if "error" not in found:
             if len(results) > 1:
                 console.print(f"\n{found['model']}", style="bold")
-            console.print(_table(best_trials(found)))
+            console.print(_table(final_comparison(found)))
             if (importances := what_mattered(found)) is not None:
                 console.print(_table(importances))
     if len(results) > 1:

@@ -1,5 +1,6 @@
 """Trains, evaluates and saves a model, whatever its task."""
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -112,12 +113,7 @@ class NodeModel:
         if folder is not None and state == "complete":
             self._restore(folder).facts_.require_same(problem.facts, folder.path)
             return self
-        self._build(problem.facts)
-        self._task = problem.task()
-        start_from = getattr(self.model_, "start_from", None)
-        if start_from is not None:
-            y, train_mask, _ = problem.targets
-            start_from(self._task.constant(y[train_mask]))
+        self._start(problem)
         if distributed.rank() > 0:
             folder = None  # only rank 0 writes
         if folder is not None:
@@ -133,14 +129,52 @@ class NodeModel:
             progress=show,
         )
         self.history_ = history.epochs
-        logits = self._logits(self._steps, self._data)
-        problem.choose_threshold(self._task, logits)
-        self.facts_ = problem.facts
+        logits = self._decide(problem)
         self.metrics_ = of_run(problem, self._task, self.model_, history, logits, graph)
         if folder is not None:
             found = named(self._task, self.facts_, self._data, logits, own=True)
             folder.finish(self.model_.state_dict(), self.facts_, found, self.metrics_)
         return self
+
+    def validate(self, data: Data, on_epoch: Callable[[int, float], None] | None = None) -> float:
+        """Trains on a graph and returns the metric on the validation nodes, for searches. The
+        labels of the test nodes are hidden first.
+
+        Args:
+            data: As in :meth:`fit`.
+            on_epoch: Called after each epoch with its number and the best value of the metric so
+                far. An error that it raises ends training without a result.
+        """
+        self._device = device_of(self.config)
+        problem = Problem.of(data, self.config)
+        problem.hide_test_labels()
+        self.config_ = problem.config
+        self._data, self._steps = problem.data, problem.prepare(self._device)
+        self._start(problem)
+        settings = self.config_.train
+        history = train(
+            self.model_, self._steps, self._task, *problem.targets, settings, on_epoch=on_epoch
+        )
+        self.history_ = history.epochs
+        logits, metric = self._decide(problem), self._task.metric
+        y, _, val = problem.targets
+        return self._task.measure(logits[val], y[val], [metric])[metric]
+
+    def _start(self, problem: Problem) -> None:
+        """Builds the model with its initial weights, and the task."""
+        self._build(problem.facts)
+        self._task = problem.task()
+        start_from = getattr(self.model_, "start_from", None)
+        if start_from is not None:
+            y, train_mask, _ = problem.targets
+            start_from(self._task.constant(y[train_mask]))
+
+    def _decide(self, problem: Problem) -> Tensor:
+        """Returns the logits of all nodes, after the threshold was chosen on validation nodes."""
+        logits = self._logits(self._steps, self._data)
+        problem.choose_threshold(self._task, logits)
+        self.facts_ = problem.facts
+        return logits
 
     def predict(self, data: Data | None = None) -> Tensor:
         """Returns the prediction for each node.

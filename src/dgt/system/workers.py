@@ -38,13 +38,17 @@ def share(
 
 
 @contextmanager
-def processes(count: int) -> Iterator[Executor]:
+def processes(count: int, begin: Callable[[], None] | None = None) -> Iterator[Executor]:
     """Opens a pool of single-threaded processes; on exit, tasks that are still running are killed.
 
     The processes get the choices registered in this one and import the same user modules, see
     :mod:`dgt.system.plugins`.
+
+    Args:
+        count: Number of processes.
+        begin: Called first in each process; must be picklable.
     """
-    known = dump_registered(), plugins.loaded()
+    known = dump_registered(), plugins.loaded(), begin
     pool = ProcessPoolExecutor(
         count, mp_context=get_context("spawn"), initializer=_start, initargs=known
     )
@@ -66,7 +70,9 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _start(registered: list[bytes], modules: Sequence[str]) -> None:
+def _start(
+    registered: list[bytes], modules: Sequence[str], begin: Callable[[], None] | None
+) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles Ctrl-C
     end_with_parent()
     import torch
@@ -75,6 +81,8 @@ def _start(registered: list[bytes], modules: Sequence[str]) -> None:
     for module in modules:
         plugins.load(module)
     load_registered(registered)
+    if begin is not None:
+        begin()
 
 
 def end_with_parent() -> None:

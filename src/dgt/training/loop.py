@@ -54,6 +54,7 @@ def fit(
     folder: RunFolder | None = None,
     resume: bool = False,
     progress: bool = False,
+    on_epoch: Callable[[int, float], None] | None = None,
 ) -> History:
     """Trains a model and loads the weights of the best epoch.
 
@@ -75,6 +76,8 @@ def fit(
         resume: Continue from the checkpoint in ``folder``, if there is one. The result is the same
             as that of uninterrupted training.
         progress: Show the metric on stderr.
+        on_epoch: Called after each epoch with its number and the best value of the metric so far.
+            An error that it raises ends training without a result.
     """
     device = next(model.parameters()).device
     train, val = (mask.nonzero().squeeze(1).to(device) for mask in (train_mask, val_mask))
@@ -138,6 +141,8 @@ def fit(
                 if not best or (value, -val_loss) > (least, -at.best_loss):
                     at.best_epoch, at.best_value, at.best_loss = epoch, val_value, val_loss
                     best = {name: weight.clone() for name, weight in average.items()}
+                if on_epoch is not None:
+                    on_epoch(epoch, at.best_value)
                 values = (train_value, val_value, at.best_value)
                 status = "train {}  val {}  best val {}".format(
                     *(metric.text(each, digits=1) for each in values)

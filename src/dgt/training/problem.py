@@ -1,6 +1,7 @@
 """What a model is trained on: a graph with one split, and the inputs of the model."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -107,7 +108,16 @@ class Problem:
         """The labels, and the masks of the train and val nodes."""
         return self.data.y, self.data.train_mask, self.data.val_mask
 
-    @property
+    def hide_test_labels(self) -> None:
+        """Makes the test nodes unlabeled, so that nothing from here on can depend on their labels.
+        The numbers of nodes of each class are already known, as in any training."""
+        _ = self.rare
+        hidden = torch.nan if self.data.y.is_floating_point() else -1
+        y, test = self.data.y.clone(), self.data.test_mask
+        y[test] = hidden
+        self.data.y = y
+
+    @cached_property
     def rare(self) -> list[int]:
         """Classes with few labeled nodes."""
         return labels.rare(self.data, self.config.train.task)

@@ -1,9 +1,11 @@
 """Hyperparameter search with Optuna.
 
-``space`` defines what is searched, ``trials`` chooses, compares and stops the trials of a model,
-and ``schedule`` trains them in worker processes. ``folder`` and ``records`` keep the state and
-results of a search, ``display`` shows its progress, ``report`` and ``figures`` its result. The
-settings themselves are defined in :mod:`dgt.config`.
+``space`` and ``known`` define what is searched, and ``rungs`` which trials are stopped. ``trials``
+holds the trials of a model, and ``final`` compares the best of them with the defaults. ``schedule``
+trains them in worker processes (``worker``), and ``share`` gives each of several models its part of
+the time. ``folder`` and ``records`` keep the state and results of a search, ``display`` shows its
+progress, ``report`` and ``figures`` its result. The settings themselves are defined in
+:mod:`dgt.config`.
 """
 
 from dgt.tune.records import describe

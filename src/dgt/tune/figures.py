@@ -1,5 +1,6 @@
 """The figures of a search: its history, and the importance of each setting."""
 
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -7,36 +8,36 @@ from typing import Any
 import optuna
 from matplotlib.figure import Figure
 from optuna.study import StudyDirection
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from dgt.report.plots import save
 
 HISTORY, IMPORTANCE = "history.png", "importance.png"
 # Trials before importances are meaningful.
 IMPORTANCE_FROM = 20
+BEST_SHARE = 0.25
 COLOR, BEST, SOFT = "tab:blue", "tab:red", "0.9"
 
 
-def importances(study: optuna.Study) -> dict[str, float]:
-    """Returns the share of the variation of the results that each setting explains.
+def importances(ranked: Sequence[FrozenTrial]) -> dict[str, float]:
+    """Returns how much each setting decides whether a trial is among the best quarter.
 
-    The results are those of the first run of each trial, which trials that were stopped early have,
-    too.
+    Args:
+        ranked: The trials, best first. Only their order counts, so that no value of a trial that
+            was stopped is compared with one of a trial that went on.
     """
-    first = optuna.create_study(direction=study.direction)
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED)):
-        value = trial.intermediate_values.get(1, trial.value)
-        if value is not None:
-            first.add_trial(
-                optuna.create_trial(
-                    params=trial.params, distributions=trial.distributions, value=value
-                )
-            )
-    if len(first.get_trials(deepcopy=False)) < IMPORTANCE_FROM:
+    if len(ranked) < IMPORTANCE_FROM:
         return {}
+    ordered = optuna.create_study(direction="minimize")
+    for place, trial in enumerate(ranked):
+        ordered.add_trial(
+            optuna.create_trial(
+                params=trial.params, distributions=trial.distributions, value=float(place)
+            )
+        )
     # Unlike the default evaluator, it needs no package besides Optuna.
-    evaluator = optuna.importance.PedAnovaImportanceEvaluator()
-    return optuna.importance.get_param_importances(first, evaluator=evaluator)
+    evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=BEST_SHARE)
+    return optuna.importance.get_param_importances(ordered, evaluator=evaluator)
 
 
 def write_figures(study: optuna.Study, found: dict[str, Any], out: Path) -> None:
@@ -77,6 +78,6 @@ def bars(shares: dict[str, float]) -> Figure:
     axis = figure.subplots()
     drawn = axis.barh(names, values, color=COLOR)
     axis.bar_label(drawn, [f"{value:.0%}" for value in values], padding=3, fontsize="small")
-    axis.set_xlabel("share of the variation that the setting explains")
+    axis.set_xlabel("how much the setting decides whether a trial is among the best quarter")
     axis.margins(x=0.12)
     return figure

@@ -30,6 +30,9 @@ TRIALS = "trials.jsonl"
 KEYS: dict[str, Any] = {
     "values": list[float],
     "seconds": float,
+    "cpu_seconds": float,
+    "rungs": list[dict[str, float]],
+    "exact": dict[str, Any],
     "intermediate_values": list[float],
     "fixed_params": dict[str, Any],
 }
@@ -55,13 +58,16 @@ def _settings(config: Config) -> dict[str, Any]:
 
 
 @contextmanager
-def claim(out: Path, search: dict[str, Any]) -> Iterator[optuna.Study]:
+def claim(out: Path, search: dict[str, Any], resume: bool = False) -> Iterator[optuna.Study]:
     """Reserves a folder for a search and yields the study in it.
 
     Args:
         out: New folder, empty folder, or folder of the same search.
         search: The :func:`identity` of the search.
+        resume: Raise an error if there is no search in the folder.
     """
+    if resume and not (out / SEARCH).is_file():
+        raise InputError(f"{out}: contains no search to resume")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file, expected a folder or a new name")
     path = out / SEARCH
@@ -132,6 +138,7 @@ def _open(path: Path, metric: str) -> optuna.Study:
             raise ValueError(f"has {len(found)} trials, expected {trials}")
         for trial in found:
             _check(trial)
+        _check_final(study)
     except Exception as error:
         # Optuna replays the lines without checking them, so anything can go wrong.
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
@@ -163,14 +170,34 @@ def _check(trial: FrozenTrial) -> None:
     found = {
         "values": values,
         "seconds": trial.user_attrs.get("seconds", 0.0),
+        "cpu_seconds": trial.user_attrs.get("cpu_seconds", 0.0),
+        "rungs": trial.user_attrs.get("rungs", []),
+        "exact": trial.user_attrs.get("exact", {}),
         "intermediate_values": list(trial.intermediate_values.values()),
         "fixed_params": trial.system_attrs.get("fixed_params", {}),
     }
     require(found, KEYS, f"trial {trial.number}")
     if trial.state == TrialState.COMPLETE:
         require({"value": trial.value}, {"value": float}, f"trial {trial.number}")
-        if not values or list(trial.intermediate_values) != list(range(1, len(values) + 1)):
+        steps = [step for step in trial.intermediate_values if step > 0]  # 0: the first rung
+        if not values or steps != list(range(1, len(values) + 1)):
             raise ValueError(f"trial {trial.number} has {len(values)} values, expected one a run")
+
+
+def _check_final(study: optuna.Study) -> None:
+    """Raises an error if the results of a final comparison cannot be ours."""
+    final = study.user_attrs.get("final", {})
+    numbers = {str(trial.number) for trial in study.get_trials(deepcopy=False)}
+    require({"final": final}, {"final": dict[str, dict[str, Any]]}, "final")
+    for number, runs in final.items():
+        for run, result in runs.items():
+            place = f"final: trial {number}, run {run}"
+            if number not in numbers or not (run.isdecimal() or run == "error"):
+                raise ValueError(f"{place}: does not exist")
+            expected = str if run == "error" else list[float]
+            require({"result": result}, {"result": expected}, place)
+            if run != "error" and len(result) != 3:
+                raise ValueError(f"{place}: got {len(result)} numbers, expected 3")
 
 
 class _NoLock(JournalFileSymlinkLock):

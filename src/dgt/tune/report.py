@@ -1,4 +1,4 @@
-"""The report of a search: the best trials, and which settings mattered."""
+"""The report of a search: what it gained, the best trials, and which settings mattered."""
 
 import statistics
 from pathlib import Path
@@ -8,26 +8,113 @@ from dgt.evaluate import METRICS
 from dgt.report.sheet import Sheet, markdown
 from dgt.storage.files import write_text
 from dgt.system.progress import duration
-from dgt.tune.records import describe
+from dgt.tune.figures import importances
+from dgt.tune.final import Final, changed, is_better, source
+from dgt.tune.records import describe, record, settings_of
+from dgt.tune.trials import DONE
 
 REPORT = "report.md"
 
 
+def summary(final: Final) -> dict[str, Any]:
+    """Writes the chosen settings, and returns the results of a search."""
+    trials, decision = final.trials, final.decide()
+    metric, chosen, own = trials.metric, decision.chosen, decision.defaults
+    states = [record(trial, metric)["state"] for trial in trials.all(*DONE)]
+    seconds = sum(trial.user_attrs.get("seconds", 0.0) for trial in trials.all(*DONE))
+    return {
+        "graph": trials.graph,
+        "model": trials.config.model.model,
+        "metric": metric,
+        f"val_{metric}": chosen.mean,
+        f"val_{metric}_std": chosen.std,
+        f"val_{metric}_at_start": None if own is None else own.mean,
+        "better": is_better(decision),
+        "fresh": decision.fresh,
+        "settings": settings_of(chosen.trial),
+        "changed": changed(final, chosen),
+        "preset": final.write_preset(decision),
+        "note": final.note(decision),
+        "runs": len(trials.configs),
+        "final_runs": len(chosen.values) if decision.fresh else 0,
+        "final": [
+            {
+                "trial": each.trial.number,
+                "source": source(each),
+                f"val_{metric}": each.mean,
+                "values": each.values,
+                "changed": changed(final, each),
+            }
+            for each in decision.candidates
+        ],
+        "trials": len(states),
+        "states": {state: states.count(state) for state in ("complete", "pruned", "failed")},
+        "seconds": seconds + final.seconds(cpu=False),
+        "best": [record(trial, metric) for trial in trials.complete()[:5]],
+        "importances": importances(trials.ranked()),
+    }
+
+
+def verdict(found: dict[str, Any]) -> str:
+    """Returns what the search has gained, in words."""
+    metric, name = found["metric"], f"val_{found['metric']}"
+    text, before = METRICS[metric].text, found[f"{name}_at_start"]
+    values = found["final"][0]["values"]
+    runs = "one run" if len(values) == 1 else f"{len(values)} runs"
+    where = runs.replace(" run", " further run") if found["fresh"] else f"{runs} of the search"
+    if before is None:
+        return (
+            f"Best settings: val {metric} {text(found[name])} in {where}. The defaults were not "
+            "tried, so that it is not known what is gained."
+        )
+    if not found["better"]:
+        return (
+            f"No settings are better than the defaults: val {metric} {text(before)} in {where}. "
+            "The defaults are kept."
+        )
+    (own,) = (each for each in found["final"] if each["source"] == "defaults")
+    larger = METRICS[metric].larger_is_better
+    wins = sum(a > b if larger else a < b for a, b in zip(values, own["values"], strict=True))
+    found_by = f"Best settings: val {metric} {text(found[name])}, defaults {text(before)}"
+    caution = (
+        "" if found["fresh"] else " These runs also chose the settings, so that the gain is "
+        "likely smaller; more time allows for a final comparison."
+    )  # fmt: skip
+    return f"{found_by}, better in {wins} of {len(values)}: the means of {where}.{caution}"
+
+
+def final_comparison(found: dict[str, Any]) -> Sheet:
+    """Lays out the finalists of a search, in the same runs."""
+    metric = found["metric"]
+    text = METRICS[metric].text
+    rows: list[tuple[str, ...]] = []
+    for each in found["final"]:
+        values = each["values"]
+        spread = text(statistics.stdev(values)) if len(values) > 1 else "–"
+        settings = describe(each["changed"]) or "the defaults"
+        rows.append(
+            (str(each["trial"]), each["source"], text(each[f"val_{metric}"]), spread, settings)
+        )
+    title = "Final comparison" if found["fresh"] else "Comparison in the runs of the search"
+    columns = ("trial", "from", f"val {metric}", "std", "differs from the defaults in")
+    notes = (verdict(found), _note(found))
+    return Sheet(title, columns, rows, notes, found["final"], labels=len(columns))
+
+
 def best_trials(found: dict[str, Any]) -> Sheet:
-    """Lays out the best trials of a search."""
+    """Lays out the best complete trials of a search."""
     metric = found["metric"]
     text = METRICS[metric].text
     rows: list[tuple[str, ...]] = []
     for trial in found["best"]:
         values = trial["values"]
         spread = text(statistics.stdev(values)) if len(values) > 1 else "–"
-        runs = (
-            str(len(values)) if len(values) == found["runs"] else f"{len(values)}/{found['runs']}"
-        )
         mean = text(statistics.fmean(values))
-        rows.append((str(trial["trial"]), mean, spread, runs, describe(trial["settings"])))
-    columns = ("trial", f"val {metric}", "std", "runs", "settings")
-    return Sheet("Best trials", columns, rows, (_note(found),), found["best"], labels=len(columns))
+        rows.append((str(trial["trial"]), mean, spread, describe(trial["settings"])))
+    columns = ("trial", f"val {metric}", "std", "settings")
+    runs = "one run" if found["runs"] == 1 else f"the same {found['runs']} runs"
+    note = f"Means of {runs} for each trial. Trials that were stopped early are not listed."
+    return Sheet("Best trials", columns, rows, (note,), found["best"], labels=len(columns))
 
 
 def what_mattered(found: dict[str, Any]) -> Sheet | None:
@@ -38,44 +125,49 @@ def what_mattered(found: dict[str, Any]) -> Sheet | None:
         (name, f"{share:.0%}") for name, share in found["importances"].items()
     ]
     note = (
-        "Importance: share of the variation of the results on the first split that a setting "
-        "explains (PED-ANOVA)."
+        "Importance: how much the values of a setting in the best quarter of the trials differ "
+        "from those in all trials (PED-ANOVA), in percent of the sum."
     )
     numbers = [found["importances"]]
     return Sheet("What mattered", ("setting", "importance"), rows, (note,), numbers, labels=1)
 
 
 def comparison(found: list[dict[str, Any]]) -> Sheet:
-    """Lays out the best trial of each of several models."""
+    """Lays out the result of each of several models."""
     rows: list[tuple[str, ...]] = []
     for each in found:
         if "error" in each:
-            rows.append((each["model"], *["–"] * 4))
+            rows.append((each["model"], *["–"] * 5))
             continue
         text, name = METRICS[each["metric"]].text, f"val_{each['metric']}"
-        start = each[f"{name}_at_start"]
-        values = (text(each[name]), "–" if start is None else text(start))
-        rows.append((each["model"], *values, str(each["runs"]), str(each["trials"])))
+        start, std = each[f"{name}_at_start"], each[f"{name}_std"]
+        rows.append(
+            (
+                each["model"],
+                text(each[name]),
+                "–" if std is None else text(std),
+                "–" if start is None else text(start),
+                str(len(each["final"][0]["values"])),
+                str(each["trials"]),
+            )
+        )
     notes = tuple(f"{each['model']}: {each['error']}." for each in found if "error" in each)
-    columns = ("model", "val", "val at the start", "runs", "trials")
-    return Sheet("Best trial of each model", columns, rows, notes, found, labels=1)
+    columns = ("model", "val", "std", "val of the defaults", "runs", "trials")
+    return Sheet("Best settings of each model", columns, rows, notes, found, labels=1)
 
 
 def write_report(found: dict[str, Any], out: Path) -> None:
     """Writes the report of a search into its folder."""
-    sheets = [best_trials(found), what_mattered(found)]
+    sheets = [final_comparison(found), best_trials(found), what_mattered(found)]
     parts = [f"# Search for {found['model']} on {found['graph']}\n"]
     parts += [f"## {sheet.title}\n\n{markdown(sheet)}" for sheet in sheets if sheet is not None]
     write_text(out / REPORT, "\n".join(parts))
 
 
 def _note(found: dict[str, Any]) -> str:
-    text, name = METRICS[found["metric"]].text, f"val_{found['metric']}"
     states = found["states"]
-    start = found[f"{name}_at_start"]
-    before = "" if start is None else f" The settings at the start: {text(start)}."
     return (
         f"{found['trials']} trials in {duration(found['seconds'])} of training: "
         f"{states['complete']} complete, {states['pruned']} stopped early, "
-        f"{states['failed']} failed.{before}"
+        f"{states['failed']} failed."
     )

@@ -6,29 +6,36 @@ gets the next free one, so that several models share it equally.
 
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dgt.config import Config, presets, read_preset
 from dgt.data import load
+from dgt.data.direction import is_directed
 from dgt.errors import InputError
 from dgt.runs.many import canonical
 from dgt.runs.plan import plan_on
 from dgt.system.workers import cores, processes
 from dgt.training.problem import Problem
-from dgt.tune.display import display, quiet
+from dgt.tune.display import Display, quiet
 from dgt.tune.figures import write_figures
+from dgt.tune.final import Final
 from dgt.tune.folder import claim, identity
-from dgt.tune.report import write_report
+from dgt.tune.records import DEFAULTS, GIVEN, PRESET
+from dgt.tune.report import summary, write_report
+from dgt.tune.share import Run, Share
 from dgt.tune.space import search_space
-from dgt.tune.trials import Attempt, Trials
-from dgt.tune.worker import Outcome, train_once
+from dgt.tune.trials import Trials
+from dgt.tune.worker import Board, Outcome, train_once, use_board
 
 DEFAULT_TRIALS = 50
+DEFAULT_FINAL_RUNS = 5
 NO_LIMIT = 10**9
+TICK = 0.5  # seconds between two updates of the display
 
 
 def search(graph: str, config: Config, out: Path, **arguments: Any) -> dict[str, Any]:
@@ -44,10 +51,13 @@ def search_models(
     fixed: tuple[str, ...] = (),
     grid: str | None = None,
     runs: int = 3,
+    final_runs: int = DEFAULT_FINAL_RUNS,
     start: Iterable[Config] = (),
     trials: int | None = None,
     hours: float | None = None,
+    cpu_minutes: float | None = None,
     workers: int | None = None,
+    resume: bool = False,
     progress: bool = False,
 ) -> list[dict[str, Any]]:
     """Searches for the best settings, or continues the searches in the folders.
@@ -59,11 +69,16 @@ def search_models(
         fixed: Names of settings that keep their value.
         grid: "paper": try every point of the paper's grid once, instead of sampling.
         runs: Largest number of runs per trial, see :func:`dgt.runs.plan.plan`.
+        final_runs: Number of further runs in which the best trials are compared with the defaults.
+            0: choose by the runs of the trials.
         start: Additional settings that are tried first.
         trials: Total number of trials per model, including earlier ones in its folder (default: 50,
             or the whole grid; without a limit if there is one for the time).
         hours: Stop after this time.
+        cpu_minutes: Stop after this CPU time of the workers per model, including that of earlier
+            searches in its folder. At most one run per model exceeds it.
         workers: Number of processes (default: one per core).
+        resume: Raise an error unless there is a search in each folder.
         progress: Show progress on stderr.
 
     Returns:
@@ -71,6 +86,7 @@ def search_models(
         each setting. If all trials of one of several models fail, the model and the error.
     """
     until = None if hours is None else time.monotonic() + 3600 * hours
+    workers = workers or cores()
     with quiet(), ExitStack() as stack:
         searches = []
         for out, config in configs.items():
@@ -78,95 +94,75 @@ def search_models(
             problem = Problem.of(data, config)
             follows = _follows(problem.config, config)
             config = config.replace(metric=problem.facts.metric, **follows)
-            space = search_space(config, grid, fixed)
+            directed = is_directed(problem.data)
+            space = search_space(config, grid, fixed, directed)
+            if "criteria" in space and not config.record.single_criterion:
+                config = config.replace(criteria=problem.config.criteria)
+                space = search_space(config, grid, fixed, directed)
             facts = identity(canonical(graph), config, space, grid, runs)
-            study = stack.enter_context(claim(out, facts))
-            planned = plan_on(data, config, runs)
-            made = Trials(study, canonical(graph), config, planned, space, out)
-            given = [each.by_rule(follows) for each in start]
-            given += _preset(graph, config, fixed, follows)
-            made.begin([] if grid else [config, *given], grid)
-            total = trials or (DEFAULT_TRIALS if hours is None else NO_LIMIT)
+            study = stack.enter_context(claim(out, facts, resume))
+            planned = plan_on(data, config, runs + final_runs)
+            made = Trials(study, canonical(graph), config, planned[:runs], space, out)
+            given = [_with_criteria(each.by_rule(follows), config) for each in start]
+            preset = _preset(graph, config, fixed, follows)
+            made.begin({DEFAULTS: [config], GIVEN: given, PRESET: preset}, grid)
+            limited = hours is not None or cpu_minutes is not None
+            total = trials or (NO_LIMIT if limited else DEFAULT_TRIALS)
             if grid:
                 total = min(trials or NO_LIMIT, made.planned())
-            searches.append(_Share(made, total))
-        _train(searches, workers or cores(), until, progress)
+            searches.append(Share(made, Final(made, planned[runs:]), total))
+        for share in searches:
+            if cpu_minutes is not None:
+                share.budget, share.cpu = 60 * cpu_minutes, True
+            elif hours is not None:
+                share.budget = 3600 * hours * workers / len(searches)
+        _train(searches, workers, until, progress)
         return [_finish(each, alone=len(searches) == 1) for each in searches]
 
 
-@dataclass
-class _Share:
-    """A search, its number of trials and the time that it has used."""
+def _train(searches: Sequence[Share], workers: int, until: float | None, progress: bool) -> None:
+    """Trains until all searches are finished or the time is used up. Runs that are not finished
+    then are ended; their trials are repeated when the search is continued."""
+    running: dict[Future[Outcome], Run] = {}
+    board = Board(workers)
 
-    trials: Trials
-    total: int
-    seconds: float = 0.0
-    running: dict[Future[Outcome], float] = field(default_factory=dict)
-    """When each of its runs was started."""
-    error: InputError | None = None
+    def left() -> float:
+        return TICK if until is None else max(0.0, until - time.monotonic())
 
-    def used(self) -> float:
-        now = time.monotonic()
-        return self.seconds + sum(now - started for started in self.running.values())
+    def next_run() -> Run | None:
+        for share in sorted(searches, key=Share.used):
+            if left() > 0 and (run := share.next_run()) is not None:
+                return run
+        return None
 
-    def wants_more(self) -> bool:
-        return self.error is None and self.trials.done + len(self.running) < self.total
+    def start(pool: Executor, run: Run) -> None:
+        run.slot = min(set(range(workers)) - {other.slot for other in running.values()})
+        board.write(run.slot, 0, 0.0)
+        running[pool.submit(train_once, replace(run.job, slot=run.slot))] = run
 
-
-def _train(searches: Sequence[_Share], workers: int, until: float | None, progress: bool) -> None:
-    """Trains until all trials are finished or the time is used up. Runs that are not finished then
-    are ended; their trials are repeated when the search is continued."""
-    if not any(each.wants_more() for each in searches):
+    first = next_run()
+    if first is None:
         return
-    running: dict[Future[Outcome], tuple[_Share, Attempt]] = {}
-
-    def left() -> float | None:
-        return None if until is None else max(0.0, until - time.monotonic())
-
-    def next_search() -> _Share | None:
-        waiting = [each for each in searches if each.wants_more()]
-        return min(waiting, key=_Share.used) if waiting and left() != 0 else None
-
-    done, total = sum(each.trials.done for each in searches), sum(each.total for each in searches)
-    with processes(workers) as pool, display(done, total, until, progress) as show:
-
-        def train(own: _Share, attempt: Attempt) -> None:
-            graph, config = own.trials.graph, attempt.next
-            task = pool.submit(train_once, graph, config, attempt.settings)
-            running[task] = own, attempt
-            own.running[task] = time.monotonic()
-
-        def finish(future: Future[Outcome]) -> None:
-            own, attempt = running.pop(future)
-            own.seconds += time.monotonic() - own.running.pop(future)
-            try:
-                if own.trials.add_result(attempt, future):
-                    train(own, attempt)
-                    return
-            except InputError as error:
-                own.error = error
-            own.trials.write()
-            name = f"{own.trials.config.model.model}: " if len(searches) > 1 else ""
-            last, best = own.trials.last(attempt.trial.number), own.trials.leader()
-            show(sum(each.trials.done for each in searches), name, last, best)
-
-        def put_back() -> None:
-            for own, attempt in running.values():
-                own.trials.put_back(attempt)
-
+    begin = partial(use_board, board)
+    with processes(workers, begin) as pool, Display(searches, board, until, progress) as display:
         try:
+            start(pool, first)
             while True:
-                while len(running) < workers and (chosen := next_search()) is not None:
-                    train(chosen, chosen.trials.ask())
-                finished = wait(running, left(), FIRST_COMPLETED).done
-                if not finished:
+                while len(running) < workers and (run := next_run()) is not None:
+                    start(pool, run)
+                if not running:
                     break
-                for future in finished:
-                    finish(future)
-        except KeyboardInterrupt:
-            put_back()
-            raise
-        put_back()
+                display.tick(running.values())
+                for future in wait(running, min(TICK, left()), FIRST_COMPLETED).done:
+                    run = running.pop(future)
+                    display.finished(run, run.share.finish(run, future))
+                if left() <= 0:
+                    break
+        finally:
+            for run in running.values():
+                run.share.put_back(run)
+            for share in searches:
+                share.close()
 
 
 def _follows(used: Config, config: Config) -> dict[str, Any]:
@@ -189,16 +185,25 @@ def _preset(
         return []
     read = Config.from_dict(read_preset(graph, model), f"preset {graph}-{model}")
     found = read.by_rule(follows).flat()
-    kept = (*fixed, "model", "seed", "split", "splits", "device")
-    return [config.replace(**{name: v for name, v in found.items() if name not in kept})]
+    kept = (*fixed, "model", "seed", "split", "splits", "device", "metric")
+    made = config.replace(**{name: v for name, v in found.items() if name not in kept})
+    return [_with_criteria(made, config)]
 
 
-def _finish(own: _Share, alone: bool) -> dict[str, Any]:
-    """Writes the report and the figures of a search, and returns its result."""
+def _with_criteria(given: Config, config: Config) -> Config:
+    """Returns settings with those criteria that follow from the graph, unless they have others."""
+    criteria = config.sequences.criteria
+    if given.sequences.criteria is not None or criteria is None:
+        return given
+    return given.replace(criteria=criteria)
+
+
+def _finish(own: Share, alone: bool) -> dict[str, Any]:
+    """Writes the best settings, the report and the figures of a search, and returns its result."""
     try:
         if own.error is not None:
             raise own.error
-        found = own.trials.summary()
+        found = summary(own.final)
     except InputError as error:
         if alone:
             raise

@@ -33,7 +33,7 @@ SPACE: dict[str, BaseDistribution | Choices[Any]] = {
     "input_dropout": FloatDistribution(0.0, 0.9, step=0.1),
     "length": CategoricalDistribution((4, 8, 16, 32, 64)),
     "spacing": CategoricalDistribution(("rank", "score")),
-    "blocks": IntDistribution(1, 2),
+    "blocks": IntDistribution(1, 3),
     "gamma": IntDistribution(1, 256, log=True),
     "epsilon": IntDistribution(1, 8),
     "key_weight_decay": FloatDistribution(1e-4, 1.0, log=True),
@@ -48,11 +48,33 @@ SPACE: dict[str, BaseDistribution | Choices[Any]] = {
     "katz_scaling": CategoricalDistribution(("sum", "l2", "none")),
 }
 
+# Sets of criteria and encodings, and further ones for directed edges. Several names are joined by
+# spaces, since Optuna does not support lists.
+PLUS_CRITERIA = (
+    "alike neighbors ppr similarity",
+    "alike neighbors",
+    "neighbors ppr",
+    "neighbors",
+    "alike",
+    "neighbors similarity",
+    "bfs ppr similarity",
+)
+PLUS_DIRECTED_CRITERIA = (
+    "alike alike-out neighbors",
+    "alike-out",
+    "alike-out neighbors",
+    "alike-out neighbors ppr",
+    "alike-out alike-in neighbors",
+)
+PLUS_ENCODINGS = ("degree", "none", "walks", "katz", "degree katz")
+PLUS_DIRECTED_ENCODINGS = ("katz-out", "degree katz-out", "katz-out katz-in")
 PLUS: dict[str, BaseDistribution | Choices[Any]] = {
     "lr": FloatDistribution(0.002, 0.02, log=True),
     "weight_decay": FloatDistribution(1e-5, 1e-2, log=True),
     "key_weight_decay": FloatDistribution(5e-4, 1.0, log=True),
     "labels": CategoricalDistribution(("none", "read", "hide")),
+    "encoding": CategoricalDistribution(PLUS_ENCODINGS),
+    "encoding_dropout": CategoricalDistribution((0.0, 0.5)),
     "blocks": IntDistribution(1, 3),
     "length": CategoricalDistribution((8, 16, 32, 64)),
     "gamma": IntDistribution(1, 256, log=True),
@@ -76,8 +98,17 @@ GNN: dict[str, BaseDistribution | Choices[Any]] = {
     "dropout": FloatDistribution(0.0, 0.7, step=0.1),
     "input_dropout": FloatDistribution(0.0, 0.7, step=0.1),
 }
+H2GCN: dict[str, BaseDistribution | Choices[Any]] = {
+    "lr": FloatDistribution(0.001, 0.05, log=True),
+    "weight_decay": GNN["weight_decay"],
+    "layers": IntDistribution(1, 2),
+    "hidden_channels": CategoricalDistribution((32, 64, 128)),
+    "dropout": FloatDistribution(0.0, 0.8, step=0.1),
+    "input_dropout": FloatDistribution(0.0, 0.8, step=0.1),
+}
 OWN_SPACE: dict[str, dict[str, BaseDistribution | Choices[Any]]] = {
     "dgt-plus": PLUS,
+    "h2gcn": H2GCN,
     **dict.fromkeys(("gcn", "gat", "gatv2", "graphsage", "mixhop", "jknet"), GNN),
 }
 
@@ -104,31 +135,43 @@ ONLY_IF: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 
 def search_space(
-    config: Config, grid: str | None = None, fixed: tuple[str, ...] = ()
+    config: Config, grid: str | None = None, fixed: tuple[str, ...] = (), directed: bool = False
 ) -> dict[str, BaseDistribution]:
     """Returns the search space of a model.
 
     Args:
-        config: The settings.
+        config: The settings. Their criteria are part of the space, if criteria are searched.
         grid: "paper": the paper's grid.
         fixed: Names of settings that are not searched.
+        directed: Whether the graph has directed edges.
     """
     model = config.model.model
-    space = full_space(model) if grid is None else paper_grid(model)
+    space = full_space(model, directed) if grid is None else paper_grid(model)
     space = {name: values for name, values in space.items() if name not in fixed}
     if not space:
         raise InputError("nothing to search: all settings of the search space are fixed")
+    for name in ("criteria", "encoding"):
+        # What follows from a graph may be none of the sets above, such as one for each edge table.
+        if isinstance(values := space.get(name), CategoricalDistribution):
+            own = encode(config, space)[name]
+            space[name] = CategoricalDistribution(tuple(dict.fromkeys([*values.choices, own])))
     return space
 
 
-def full_space(model: str) -> dict[str, BaseDistribution]:
+def full_space(model: str, directed: bool = False) -> dict[str, BaseDistribution]:
     """Returns the search space of a model: its own one, and what else the paper's grid has."""
     record = MODELS[model]
     own = OWN_SPACE.get(model, SPACE if "sequences" in record.inputs else {})
     space = {name: _tuned(v) if isinstance(v, Choices) else v for name, v in own.items()}
     space |= {name: v for name, v in paper_grid(model).items() if name not in own}
-    # Several criteria are joined by spaces, since Optuna does not support lists.
-    return {"criteria": _tuned(CRITERIA), **space} if record.single_criterion else space
+    if record.single_criterion:
+        return {"criteria": _tuned(CRITERIA), **space}
+    if own is PLUS:
+        further = (PLUS_DIRECTED_CRITERIA, PLUS_DIRECTED_ENCODINGS) if directed else ((), ())
+        sets = CategoricalDistribution((*PLUS_CRITERIA, *further[0]))
+        encodings = CategoricalDistribution((*PLUS_ENCODINGS, *further[1]))
+        return {"criteria": sets, **space, "encoding": encodings}
+    return space
 
 
 def _tuned(choices: Choices[Any]) -> BaseDistribution:
@@ -160,6 +203,7 @@ def encode(config: Config, space: dict[str, BaseDistribution]) -> dict[str, Any]
     """Converts settings to parameters of Optuna."""
     settings = config.flat()
     settings["criteria"] = " ".join(CRITERIA.name(each) for each in config.criteria)
+    settings["encoding"] = " ".join(ENCODINGS.name(each) for each in config.encoding.encodings)
     return {name: settings[name] for name in space}
 
 
@@ -183,6 +227,8 @@ def points(space: dict[str, BaseDistribution]) -> list[dict[str, Any]]:
 
 def _decode(name: str, value: Any) -> Any:
     if name == "criteria":
+        return tuple(value.split())
+    if name == "encoding" and " " in value:
         return tuple(value.split())
     return float(f"{value:.2g}") if isinstance(value, float) else value
 

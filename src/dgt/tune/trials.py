@@ -1,17 +1,14 @@
 """The trials of one search, compared by the metric on validation nodes only.
 
 Optuna chooses the settings of each trial. All trials are trained on the same splits, by successive
-halving: every trial is trained on the first split, and after 1, 3, 9, ... splits only the best
-third goes on. Only the main process uses Optuna and writes files, so that no two processes write to
-the same file.
+halving over epochs and splits, see :mod:`dgt.tune.rungs`. Only the main process uses Optuna and
+writes files, so that no two processes write to the same file.
 """
 
 import json
-import math
 import random
 import statistics
 from collections.abc import Iterable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,30 +18,33 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from dgt.config import Config
-from dgt.data import short_name
 from dgt.errors import InputError
 from dgt.evaluate import METRICS
 from dgt.storage.files import write_text
-from dgt.tune.figures import importances
+from dgt.tune import rungs
 from dgt.tune.folder import TRIALS
-from dgt.tune.records import STATES, describe, preset, record
+from dgt.tune.known import KNOWN
+from dgt.tune.records import (
+    DEFAULTS,
+    EXACT,
+    START,
+    STATES,
+    describe,
+    exact_settings,
+    record,
+    settings_of,
+)
 from dgt.tune.space import decode, encode, inside, paper_grid, points, suggest
-from dgt.tune.worker import Outcome
+from dgt.tune.worker import Job, Outcome
 
 STARTUP = 5  # random trials before the sampler of Optuna uses earlier results
 GRID_POINTS = 8  # points of the paper's grid that are tried before the sampler chooses
-HALVING = 3  # one of so many trials goes on
-HALVE_FROM = 5  # other trials at a rung before any is stopped there
 GIVE_UP = 3  # trials that have all failed with the same error
-RESULTS = ("values", "seconds")  # attributes of trials
+RESULTS = ("values", "seconds", "cpu_seconds", "rungs")  # attributes of trials
 AGAIN = "again"  # attribute of trials that repeat one whose process was killed
-START = "start"  # attribute of trials with settings that were given, which are never stopped
 DONE = (TrialState.COMPLETE, TrialState.PRUNED)
-
-
-def rungs(runs: int) -> list[int]:
-    """Returns after how many of its runs a trial is compared with others: 1, 3, 9, and so on."""
-    return [HALVING**k for k in range(runs) if HALVING**k < runs]
+# Settings of a single run, which no trial changes.
+OF_A_RUN = ("model", "metric", "seed", "split", "splits", "device")
 
 
 @dataclass
@@ -53,15 +53,12 @@ class Attempt:
 
     trial: optuna.Trial
     settings: dict[str, Any]
-    configs: list[Config]
-    """The settings of each run, without the searched ones."""
     values: list[float] = field(default_factory=list)
+    """The value of each finished run."""
     seconds: float = 0.0
-
-    @property
-    def next(self) -> Config:
-        """The settings of the next run, without the searched ones."""
-        return self.configs[len(self.values)]
+    cpu_seconds: float = 0.0
+    rungs: list[dict[str, float]] = field(default_factory=list)
+    """For each run, the best value so far by epoch."""
 
 
 @dataclass
@@ -76,34 +73,73 @@ class Trials:
     """The settings of each run of a trial, without the searched ones."""
     space: dict[str, BaseDistribution]
     out: Path
+    then: list[dict[str, Any]] = field(default_factory=list)
+    """Points to try after all queued trials. Interrupted trials, which are queued again, thus come
+    before them."""
 
     @property
     def metric(self) -> str:
         return str(self.config.train.metric)
 
-    def _text(self, value: float | None) -> str:
+    @property
+    def larger_is_better(self) -> bool:
+        return METRICS[self.metric].larger_is_better
+
+    def text(self, value: float | None) -> str:
         return METRICS[self.metric].text(value or 0.0)
 
-    def begin(self, start: Iterable[Config], grid: str | None) -> None:
+    def begin(self, start: dict[str, list[Config]], grid: str | None) -> None:
         """Closes the trials of an interrupted search, and queues the settings to try first.
 
         Args:
-            start: Settings to try first. They are trained on all splits.
+            start: Settings to try first, by their source. They are trained on all splits.
             grid: "paper": then try every point of the paper's grid, and not only a few.
         """
-        for trial in self._trials(TrialState.RUNNING):  # of a process that was killed
+        for trial in self.all(TrialState.RUNNING):  # of a process that was killed
             # Repeat it only once: it may be this trial that runs out of memory.
             self._end(trial, repeat=AGAIN not in trial.user_attrs, again=True)
-        for config in start:
-            params = inside(encode(config, self.space), self.space)
-            self.study.enqueue_trial(params, user_attrs={START: True}, skip_if_exists=True)
-        for params in self._points(grid):
-            self.study.enqueue_trial(params, skip_if_exists=True)
+        for source, configs in start.items():
+            for config in configs:
+                self._queue(config, source, anywhere=grid is None)
+        self.then = self._points(grid)
+        while grid and self.then:
+            self._queue_next()
         self.write()
+
+    def _queue_next(self) -> None:
+        """Queues the next of the points to try, unless it has been tried."""
+        self.study.enqueue_trial(self.then.pop(0), skip_if_exists=True)
+
+    def _queue(self, config: Config, source: str, anywhere: bool) -> None:
+        """Queues given settings, unless they have been tried. Those that are not in the search
+        space are set all the same, and the sampler takes them for the defaults.
+
+        Args:
+            config: The settings.
+            source: Where they come from.
+            anywhere: Whether settings outside of the search space are allowed.
+        """
+        given, own = encode(config, self.space), encode(self.config, self.space)
+        params = inside(own, self.space) | inside(given, self.space)
+        known = self.config.flat() | decode(params)
+        exact = {
+            name: value
+            for name, value in (config.flat() | decode(given)).items()
+            if name not in OF_A_RUN and value != known[name]
+        }
+        if exact and not anywhere:
+            return
+        wanted = exact_settings(params, exact)
+        for trial in self.all(*TrialState):
+            params_of = trial.system_attrs.get("fixed_params", {}) | trial.params
+            if exact_settings(params_of, trial.user_attrs.get(EXACT, {})) == wanted:
+                return
+        attributes: dict[str, Any] = {START: source} | ({EXACT: exact} if exact else {})
+        self.study.enqueue_trial(params, user_attrs=attributes)
 
     def put_back(self, attempt: Attempt) -> None:
         """Ends a running trial and queues its settings again, with the results of its runs."""
-        trial = self._trials(*TrialState)[attempt.trial.number]
+        trial = self.all(*TrialState)[attempt.trial.number]
         self._end(trial, repeat=True, again=AGAIN in trial.user_attrs)
         self.write()
 
@@ -111,57 +147,39 @@ class Trials:
         self.study.tell(trial.number, state=TrialState.FAIL)
         if repeat:
             params = trial.system_attrs.get("fixed_params", {}) | trial.params
-            kept = {n: v for n, v in trial.user_attrs.items() if n in (START, *RESULTS)}
+            kept = {n: v for n, v in trial.user_attrs.items() if n in (START, EXACT, *RESULTS)}
             self.study.enqueue_trial(params, user_attrs=kept | ({AGAIN: True} if again else {}))
 
     def _points(self, grid: str | None) -> list[dict[str, Any]]:
-        """Returns points of the paper's grid in random order, so that a search that is stopped
-        early covers the whole grid."""
-        names = paper_grid(self.config.model.model).items()
+        """Returns what is known to be strong, and points of the paper's grid in random order, so
+        that a search that is stopped early covers the whole grid."""
+        model = self.config.model.model
+        names = paper_grid(model).items()
         found = points({name: values for name, values in names if name in self.space})
         random.Random(self.config.train.seed).shuffle(found)
         if grid:
             return found
         start = encode(self.config, self.space)
-        return [inside(start | point, self.space) for point in found[:GRID_POINTS]]
+        known = KNOWN.get(model, ())
+        strong = [{n: v for n, v in each.items() if n in self.space} for each in known]
+        strong = [each for each in strong if each and inside(each, self.space) == each]
+        return [inside(start | each, self.space) for each in strong + found[:GRID_POINTS]]
 
     def planned(self) -> int:
         """Returns the number of finished and queued trials."""
-        return len(self._trials(*DONE, TrialState.WAITING))
+        return len(self.all(*DONE, TrialState.WAITING))
 
     @property
     def done(self) -> int:
         """The number of finished trials."""
-        return len(self._trials(*DONE))
-
-    def summary(self) -> dict[str, Any]:
-        """Returns the results of the search."""
-        ranked = self.ranked()
-        states = [record(trial, self.metric)["state"] for trial in self._trials(*DONE)]
-        if "complete" not in states:
-            errors = [t.user_attrs.get("error", "all were stopped") for t in self._trials(*DONE)]
-            reason = errors[-1] if errors else "run the same command again to continue"
-            raise InputError(f"{self.out}: no trial is complete: {reason}")
-        first = [t.value for t in self._trials(TrialState.COMPLETE) if START in t.user_attrs]
-        return {
-            "graph": self.graph,
-            "model": self.config.model.model,
-            "metric": self.metric,
-            f"val_{self.metric}": ranked[0].value,
-            f"val_{self.metric}_at_start": first[0] if first else None,
-            "settings": decode(ranked[0].params),
-            "preset": str(self._preset),
-            "runs": len(self.configs),
-            "trials": len(states),
-            "states": {state: states.count(state) for state in ("complete", "pruned", "failed")},
-            "seconds": sum(t.user_attrs.get("seconds", 0.0) for t in self._trials(*DONE)),
-            "best": [record(trial, self.metric) for trial in ranked[:5]],
-            "importances": importances(self.study),
-        }
+        return len(self.all(*DONE))
 
     def ask(self) -> Attempt:
+        """Starts the next trial."""
+        while self.then and not self.all(TrialState.WAITING):
+            self._queue_next()
         # A new sampler per trial, so that a continued search does not repeat random numbers.
-        seed = (self.config.train.seed + len(self._trials(*TrialState))) % 2**32
+        seed = (self.config.train.seed + len(self.all(*TrialState))) % 2**32
         self.study.sampler = optuna.samplers.TPESampler(
             n_startup_trials=STARTUP,
             multivariate=True,
@@ -170,31 +188,73 @@ class Trials:
             seed=seed,
         )
         trial = self.study.ask()
-        made = Attempt(trial, suggest(trial, self.space, self.config), self.configs)
-        if "values" in trial.user_attrs:  # of a trial that was interrupted
-            made.values = trial.user_attrs["values"][: len(self.configs) - 1]
-            made.seconds = trial.user_attrs["seconds"]
+        chosen = suggest(trial, self.space, self.config)
+        attributes = trial.user_attrs
+        made = Attempt(trial, chosen | exact_settings({}, attributes.get(EXACT, {})))
+        if "values" in attributes:  # of a trial that was interrupted
+            made.values = attributes["values"][: len(self.configs) - 1]
+            made.seconds = attributes["seconds"]
+            made.cpu_seconds = attributes.get("cpu_seconds", 0.0)
+            made.rungs = attributes.get("rungs", [])[: len(made.values)]
+            self._report_first_rung(made)
             for step in range(1, len(made.values) + 1):
                 trial.report(statistics.fmean(made.values[:step]), step)
         return made
 
-    def add_result(self, attempt: Attempt, future: Future[Outcome]) -> bool:
+    def job(self, attempt: Attempt) -> Job:
+        """Returns the next run of a trial. What it is compared with is known when it starts, so
+        that the result does not depend on other runs of the same time."""
+        run = len(attempt.values)
+        config = self.configs[run]
+        epochs = rungs.after_epochs(config.train.epochs)
+        least = {} if START in attempt.trial.user_attrs else self._least(attempt, epochs)
+        return Job(self.graph, config, attempt.settings, tuple(epochs), least)
+
+    def _least(self, attempt: Attempt, epochs: list[int]) -> dict[int, float]:
+        """Returns the worst value at each rung with which the next run of a trial goes on.
+
+        Trials are compared by their mean over the runs so far, the present one included.
+        """
+        run, before = len(attempt.values), sum(attempt.values)
+        found = {}
+        for epoch in epochs:
+            others = []
+            for trial in self._others(attempt):
+                by_run = trial.user_attrs.get("rungs", [])
+                if len(by_run) > run and str(epoch) in by_run[run]:
+                    earlier = trial.user_attrs.get("values", [])[:run]
+                    others.append((sum(earlier) + by_run[run][str(epoch)]) / (run + 1))
+            least = rungs.least_to_go_on(others, self.larger_is_better)
+            if least is not None:
+                found[epoch] = least * (run + 1) - before
+        return found
+
+    def add_error(self, attempt: Attempt, error: InputError) -> None:
+        """Ends a trial that failed. Raises the error again if all trials fail with it."""
+        # The sampler avoids the settings of pruned trials, but ignores failed ones.
+        attempt.trial.set_user_attr("error", str(error))
+        self.study.tell(attempt.trial, state=TrialState.PRUNED)
+        same = [t.user_attrs.get("error") == str(error) for t in self.all(*DONE)]
+        if len(same) >= GIVE_UP and all(same):
+            raise InputError(f"the first {len(same)} trials failed: {error}") from None
+
+    def add_result(self, attempt: Attempt, outcome: Outcome) -> bool:
         """Adds the result of a run to its trial; returns whether the trial needs another run."""
         trial = attempt.trial
-        try:
-            value, seconds = future.result()
-        except InputError as error:
-            # The sampler avoids the settings of pruned trials, but ignores failed ones.
-            trial.set_user_attr("error", str(error))
-            self.study.tell(trial, state=TrialState.PRUNED)
-            same = [t.user_attrs.get("error") == str(error) for t in self._trials(*DONE)]
-            if len(same) >= GIVE_UP and all(same):
-                raise InputError(f"the first {len(same)} trials failed: {error}") from None
-            return False
-        attempt.values.append(value)
-        attempt.seconds += seconds
-        trial.set_user_attr("values", attempt.values)
+        attempt.seconds += outcome.seconds
+        attempt.cpu_seconds += outcome.cpu_seconds
+        attempt.rungs.append({str(epoch): value for epoch, value in outcome.rungs.items()})
+        trial.set_user_attr("rungs", attempt.rungs)
         trial.set_user_attr("seconds", round(attempt.seconds, 2))
+        trial.set_user_attr("cpu_seconds", round(attempt.cpu_seconds, 2))
+        if len(attempt.rungs) == 1:
+            self._report_first_rung(attempt)
+        if outcome.value is None:
+            trial.set_user_attr("stopped_at_epoch", outcome.epochs)
+            self.study.tell(trial, state=TrialState.PRUNED)
+            return False
+        attempt.values.append(outcome.value)
+        trial.set_user_attr("values", attempt.values)
         step, mean = len(attempt.values), statistics.fmean(attempt.values)
         trial.report(mean, step)
         if step == len(self.configs):
@@ -205,70 +265,85 @@ class Trials:
             self.study.tell(trial, state=TrialState.PRUNED)
         return False
 
+    def _report_first_rung(self, attempt: Attempt) -> None:
+        """Reports the value at the first rung of the first run, which all trials have, as step 0:
+        by it, the sampler orders those that were stopped in their first run."""
+        for value in [*attempt.rungs[0].values()][:1] if attempt.rungs else []:
+            attempt.trial.report(value, 0)
+
     def _goes_on(self, attempt: Attempt, mean: float) -> bool:
-        """Returns whether a trial is among the best third of those that got as far as it did."""
+        """Returns whether a trial is among the better half of those that got as far as it did."""
         step = len(attempt.values)
-        if START in attempt.trial.user_attrs or step not in rungs(len(self.configs)):
+        if START in attempt.trial.user_attrs or step not in rungs.after_runs(len(self.configs)):
             return True
         others = [
             trial.intermediate_values[step]
-            for trial in self._trials(*DONE, TrialState.RUNNING)
-            if trial.number != attempt.trial.number and step in trial.intermediate_values
+            for trial in self._others(attempt)
+            if step in trial.intermediate_values
         ]
-        larger = METRICS[self.metric].larger_is_better
-        better = sum(other > mean if larger else other < mean for other in others)
-        return len(others) < HALVE_FROM or better < math.ceil((len(others) + 1) / HALVING)
+        least = rungs.least_to_go_on(others, self.larger_is_better)
+        return least is None or (mean >= least if self.larger_is_better else mean <= least)
 
-    def _trials(self, *states: TrialState) -> list[FrozenTrial]:
+    def _others(self, attempt: Attempt) -> Iterable[FrozenTrial]:
+        for trial in self.all(*DONE, TrialState.RUNNING):
+            if trial.number != attempt.trial.number:
+                yield trial
+
+    def all(self, *states: TrialState) -> list[FrozenTrial]:
+        """Returns the trials in some states, in order."""
         return self.study.get_trials(deepcopy=False, states=states)
 
+    def defaults(self) -> FrozenTrial | None:
+        """Returns the trial with the settings at the start, if it is complete."""
+        complete = [t for t in self.all(TrialState.COMPLETE) if START in t.user_attrs]
+        # Searches of earlier versions did not note the source.
+        own = [t for t in complete if t.user_attrs[START] in (DEFAULTS, True)]
+        return next(iter(own), None)
+
     def ranked(self) -> list[FrozenTrial]:
-        """Returns the trials with a result, best first. A trial with more runs comes before one
-        with fewer: its mean is more certain, and the other one was stopped."""
-        sign = 1 if METRICS[self.metric].larger_is_better else -1
+        """Returns the trials with a result, best first. A trial that got further comes before one
+        that was stopped earlier; only those that got equally far are compared."""
+        sign = 1 if self.larger_is_better else -1
 
         def place(trial: FrozenTrial) -> tuple[int, float]:
-            values = trial.user_attrs["values"]
-            return len(values), sign * statistics.fmean(values)
+            step = max(trial.intermediate_values)
+            return step, sign * trial.intermediate_values[step]
 
-        found = [t for t in self._trials(*DONE) if record(t, self.metric)["state"] != "failed"]
-        return sorted((t for t in found if t.user_attrs.get("values")), key=place, reverse=True)
+        found = [t for t in self.all(*DONE) if "error" not in t.user_attrs]
+        return sorted((t for t in found if t.intermediate_values), key=place, reverse=True)
 
-    def _best(self) -> list[FrozenTrial]:
+    def complete(self) -> list[FrozenTrial]:
         """Returns the complete trials, best first."""
         return [trial for trial in self.ranked() if trial.state == TrialState.COMPLETE]
 
-    @property
-    def _preset(self) -> Path:
-        return self.out / f"{short_name(self.graph)}-{self.config.model.model}.toml"
-
     def write(self) -> None:
-        """Writes ``trials.jsonl`` and the best settings from the study."""
-        finished = self._trials(*STATES)
-        write_text(
-            self.out / TRIALS, "".join(json.dumps(record(t, self.metric)) + "\n" for t in finished)
-        )
-        for best in self._best()[:1]:
-            runs = "one run" if len(self.configs) == 1 else f"the mean of {len(self.configs)} runs"
-            note = (
-                f"# Validation {self.metric} {self._text(best.value)}, {runs}: "
-                f"the best of {len(self._trials(*DONE))} trials of dgt tune.\n"
-            )
-            write_text(self._preset, note + preset(self.config.replace(**decode(best.params))))
+        """Writes ``trials.jsonl`` from the study."""
+        lines = [json.dumps(record(t, self.metric)) + "\n" for t in self.all(*STATES)]
+        write_text(self.out / TRIALS, "".join(lines))
 
     def last(self, number: int) -> str:
-        trial = record(self._trials(*TrialState)[number], self.metric)
-        if trial["state"] == "failed":
-            return f"failed: {trial['error']}"
-        after = f", pruned after {len(trial['values'])} of {len(self.configs)} runs"
-        value = self._text(trial[f"val_{self.metric}"])
-        return f"val {value}{after if trial['state'] == 'pruned' else ''}"
+        """Returns the result of a finished trial as text."""
+        trial = self.all(*TrialState)[number]
+        found = record(trial, self.metric)
+        if found["state"] == "failed":
+            return f"failed: {found['error']}"
+        if found["state"] == "complete":
+            return f"val {self.text(trial.value)}"
+        run, runs = len(found["values"]), len(self.configs)
+        if "stopped_at_epoch" in found:
+            return f"stopped at epoch {found['stopped_at_epoch']} of run {run + 1} of {runs}"
+        mean = self.text(statistics.fmean(found["values"]))
+        return f"val {mean}, stopped after {run} of {runs} runs"
 
     def leader(self) -> str:
         """Returns the best trial so far, with the settings that differ from those at the start."""
-        start = self.config.flat() | {"criteria": self.config.criteria}
-        for best in self._best()[:1]:
-            changed = {k: v for k, v in decode(best.params).items() if v != start[k]}
-            settings = describe(changed) or "the settings at the start"
-            return f"best {self._text(best.value)} ({settings})"
+        for best in self.complete()[:1]:
+            changed = changes(settings_of(best), self.config)
+            return f"best {self.text(best.value)} ({describe(changed) or 'the defaults'})"
         return "no trial is complete yet"
+
+
+def changes(settings: dict[str, Any], start: Config) -> dict[str, Any]:
+    """Returns the settings of a trial that differ from those at the start."""
+    before = start.flat() | {"criteria": start.criteria}
+    return {name: value for name, value in settings.items() if value != before[name]}

@@ -24,7 +24,7 @@ def cases() -> Iterator[Case]:
 def _tune() -> list[str]:
     # The trials are complete already, so that nothing is trained.
     given = [str(place() / "graph"), "--quiet", *FLAGS, "--trials=2", "--runs=1", "--workers=1"]
-    return ["tune", *given, "--out", "search", "--json"]
+    return ["tune", *given, "--final-runs=0", "--out", "search", "--json"]
 
 
 def _case(
