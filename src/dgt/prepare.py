@@ -30,6 +30,7 @@ from dgt.sequences.make import (
 )
 from dgt.storage import segments
 from dgt.storage.files import cache_folder
+from dgt.system.progress import progress_bar
 
 # Inputs with signs and axes that are arbitrary, and thus other ones on another graph.
 ONE_GRAPH = {"laplacian", "latent_relations"}
@@ -241,7 +242,11 @@ def _smoothed(given: Request) -> Tensor:
 
 def _smoothed_neighbors(given: Request) -> Tensor:
     x, edges = _scaled_features(given), given.data.edge_index
-    return structures.smoothed_neighbors(x, edges, SMOOTHINGS, given.config.model.neighbors)
+    total = (SMOOTHINGS + 1) * x.shape[0]
+    with progress_bar("Finding the nearest nodes", total, given.progress) as advance:
+        return structures.smoothed_neighbors(
+            x, edges, SMOOTHINGS, given.config.model.neighbors, advance
+        )
 
 
 def _laplacian(given: Request) -> Tensor:
