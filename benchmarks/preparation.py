@@ -5,6 +5,10 @@ are sorted by BFS, PageRank and similarity, without a cache. Each size runs in i
 code is compiled beforehand. Steps are those of ``peers.py``, in the same process. On a busy
 machine, CPU seconds, those of all threads, vary less than seconds.
 
+With ``--sample``, each criterion sorts only so many base nodes, and the time for all of them is
+extrapolated; set-ups run in full. To compare with another version of ``dgt``, run the command with
+its ``src`` first in ``PYTHONPATH`` and another ``OUT``.
+
 Each finished size is appended to ``OUT/preparation.jsonl`` and not repeated: after Ctrl-C or a
 crash, the same command resumes.
 """
@@ -33,7 +37,6 @@ from dgt.data.splits import random_split
 from dgt.encodings.make import make_columns
 from dgt.nn import build
 from dgt.sequences.criterion import Graph
-from dgt.sequences.index import EXACT_NODES
 from measure import (
     append_line,
     free_gigabytes,
@@ -58,6 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=("30k", "100k", "300k"))
     parser.add_argument("--length", type=int, default=16)
+    parser.add_argument("--sample", type=int, help="base nodes to sort (default: all)")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--memory", type=float, default=free_gigabytes(), help="limit in GB")
     parser.add_argument("--out", type=Path, default=Path("preparation"))
@@ -66,7 +70,7 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     record = arguments.out / "preparation.jsonl"
     found = {key(row): row for row in read_lines(record)}
-    common = {"length": arguments.length, "threads": arguments.threads}
+    common = {"length": arguments.length, "threads": arguments.threads, "sample": arguments.sample}
     asked = [{"size": size, **common} for size in SIZES if size in arguments.sizes]
     missing = [case for case in asked if key(case) not in found]
     if missing:
@@ -84,7 +88,7 @@ def main() -> None:
 
 
 def key(case: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(case[name] for name in ("size", "length", "threads"))
+    return tuple(case.get(name) for name in ("size", "length", "threads", "sample"))
 
 
 def one(case: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
@@ -93,19 +97,25 @@ def one(case: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
     config = Config.of("dgt").replace(criteria=NAMES, length=case["length"])
     phases: dict[str, tuple[float, float]] = {}
 
-    def timed(phase: str, work: Callable[..., Any], *given: Any) -> Any:
+    def timed(phase: str, work: Callable[..., Any], *given: Any, times: float = 1.0) -> Any:
         start, start_cpu = time.perf_counter(), time.process_time()
         result = work(*given)
-        phases[phase] = time.perf_counter() - start, time.process_time() - start_cpu
+        seconds = time.perf_counter() - start, time.process_time() - start_cpu
+        phases[phase] = times * seconds[0], times * seconds[1]
         return result
 
     reset_peak()
     graph, sequences = Graph(data), []
+    bases = range(min(case["sample"] or data.num_nodes, data.num_nodes))
+    times = data.num_nodes / len(bases)
     timed("order of the nodes", getattr, graph, "ordered")
     for name in NAMES:
         begin = CRITERIA.record(name).begin
         sort = timed(f"{name}, set-up", begin, graph, config.sequences, None)
-        own, _ = timed(name, sort, range(data.num_nodes), lambda done: None)
+        own, _ = timed(name, sort, bases, lambda done: None, times=times)
+        if times > 1:  # any sequences, for the time of a step
+            shape = (data.num_nodes, case["length"])
+            own = np.random.default_rng(0).integers(0, data.num_nodes, shape, dtype=np.int32)
         sequences.append(own)
         del sort
     columns, _ = timed("encoding", make_columns, data, config.encoding, None)
@@ -145,9 +155,8 @@ def step_seconds(
 
 
 def slope(rows: list[dict[str, Any]]) -> float | None:
-    """Returns the exponent with which CPU seconds grow with the number of nodes, over the graphs
-    that are sorted by the methods of large ones: those of small graphs are exact and slower."""
-    own = [row for row in rows if row["size"] in SWEEP and row["nodes"] > EXACT_NODES]
+    """Returns the exponent with which CPU seconds grow with the number of nodes."""
+    own = [row for row in rows if row["size"] in SWEEP]
     if len(own) < 2:
         return None
     nodes, seconds = (np.log([row[name] for row in own]) for name in ("nodes", "cpu_seconds"))

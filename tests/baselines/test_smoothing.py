@@ -18,8 +18,10 @@ def test_nearest_neighbors_equal_brute_force(small: int, sparse: bool, monkeypat
     x = data.x.numpy().astype(np.float64) * (data.x.numpy() > 0)
     A = adjacency(data.edge_index, 90).toarray()
     given = scipy.sparse.csr_array(x) if sparse else x
-    found = smoothed_neighbors(given, data.edge_index, 2, 5)
+    done: list[int] = []
+    found = smoothed_neighbors(given, data.edge_index, 2, 5, done.append)
     assert found.shape == (3, 90, 5)
+    assert sum(done) == 3 * 90
     for level in found:
         apart = np.linalg.norm(x[:, None] - x[None], axis=2)
         np.testing.assert_array_equal(level, np.argsort(apart, axis=1, kind="stable")[:, :5])
@@ -33,7 +35,9 @@ def test_the_index_finds_nearly_all_nearest_neighbors(neighbors: int, monkeypatc
     exact = smoothed_neighbors(x, data.edge_index, 1, neighbors)
     monkeypatch.setattr("dgt.baselines.structures.smoothing.SMALL_GRAPH", 10)
     monkeypatch.setattr("dgt.baselines.structures.smoothing.EXACT_NODES", 10)
-    found = smoothed_neighbors(x, data.edge_index, 1, neighbors)
+    done: list[int] = []
+    found = smoothed_neighbors(x, data.edge_index, 1, neighbors, done.append)
+    assert sum(done) == 2 * 900
     assert found.shape == exact.shape
     assert torch.equal(found[..., 0], exact[..., 0])  # the node itself
     assert (found == exact).float().mean() > 0.95

@@ -4,13 +4,16 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import normalized_mutual_info_score
 
 import dgt.sequences.ppr
 from dgt.config import SequenceConfig
 from dgt.data.matrices import adjacency
 from dgt.sequences import node_sequences
+from dgt.sequences.communities import LARGEST, communities
 from dgt.sequences.criterion import Graph
 from dgt.sequences.hub_scores import hub_scores
+from dgt.sequences.near import with_near
 from dgt.sequences.ppr import PPR, ppr_sequences
 from dgt.sequences.tie_order import order_nodes
 from tests.sequences.graphs import from_networkx
@@ -40,9 +43,59 @@ def test_scores_of_hubs_are_those_of_a_dense_solve(name: str, count: int) -> Non
     hubs = hub_scores(graph, count, 0.15)
     truth = exact_scores(data, 0.15)[graph.nodes][:, graph.nodes[hubs.nodes]]
     other = graph.nodes[:, None] != graph.nodes[hubs.nodes]
-    np.testing.assert_allclose(hubs.scores[other], truth[other], atol=2e-4)
+    np.testing.assert_allclose(hubs.scores[:, :count][other], truth[other], atol=2e-4)
     assert (graph.degrees[hubs.nodes] >= np.sort(graph.degrees)[-count]).all()
-    np.testing.assert_array_equal(hubs.place[hubs.nodes], np.arange(count))
+    np.testing.assert_array_equal(hubs.column[hubs.nodes], np.arange(count))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
+def test_near_and_far_scores_add_up_to_those_of_a_dense_solve(name: str, tolerance: float) -> None:
+    """For each base node and each community, the scores of the nodes that are near and of all
+    others."""
+    data = from_networkx(GRAPHS[name])
+    graph = order_nodes(adjacency(data.edge_index, data.num_nodes))
+    hubs = with_near(graph, hub_scores(graph, 5, 0.15, groups=8), 0.15, tolerance, 32)
+    truth = exact_scores(data, 0.15)[graph.nodes][:, graph.nodes]
+    base = np.arange(data.num_nodes)
+    truth[base, base] = np.where(graph.degrees > 0, 2 - truth.sum(axis=1), 0.15)
+    near = hubs.values * np.maximum(graph.degrees, 1)[hubs.near]
+    own = np.take_along_axis(truth, hubs.near.astype(int), axis=1)
+    assert (near <= own + 1e-4).all()
+    for c in range(5, 13):
+        found = hubs.scores[:, c] + (near * (hubs.column[hubs.near] == c)).sum(axis=1)
+        wanted = truth[:, hubs.column == c].sum(axis=1)
+        others = hubs.column >= 5
+        np.testing.assert_allclose(found[others], wanted[others], atol=5e-4)
+
+
+def test_nodes_that_are_near_have_the_largest_scores() -> None:
+    data = from_networkx(GRAPHS["small world"])
+    graph = order_nodes(adjacency(data.edge_index, data.num_nodes))
+    hubs = with_near(graph, hub_scores(graph, 0, 0.15), 0.15, 1e-6, 16)
+    truth = exact_scores(data, 0.15)[graph.nodes][:, graph.nodes]
+    keys = truth / np.sqrt(graph.degrees)
+    least = np.sort(keys, axis=1)[:, -16, None]
+    # Nodes are chosen by bins, an eighth of an octave of the square wide.
+    assert (np.take_along_axis(keys, hubs.near.astype(int), axis=1) >= 0.9 * least).all()
+    assert all(len(set(row)) == 16 for row in hubs.near.tolist())
+    others = hubs.near != np.arange(len(truth))[:, None]
+    own = np.take_along_axis(truth, hubs.near.astype(int), axis=1)
+    near = hubs.values * graph.degrees[hubs.near]
+    np.testing.assert_allclose(near[others], own[others], atol=1e-4)
+
+
+def test_communities_are_those_that_were_planted() -> None:
+    graph = nx.random_partition_graph([100] * 8, 0.15, 0.005, seed=1)
+    data = from_networkx(graph)
+    ordered = order_nodes(adjacency(data.edge_index, data.num_nodes))
+    found = communities(ordered, 16)
+    planted = ordered.nodes // 100
+    assert normalized_mutual_info_score(planted, found) > 0.8
+    assert found.min() >= 0
+    assert found.max() < 16
+    volumes = np.bincount(found, ordered.degrees, 16)
+    assert volumes.max() <= (LARGEST + 0.1) * ordered.degrees.sum() / 16 + ordered.degrees.max()
 
 
 @pytest.mark.parametrize("length", [16, 64])
@@ -62,7 +115,7 @@ def test_scores_and_lengths_are_those_of_the_exact_method(name: str) -> None:
     data = from_networkx(GRAPHS[name])
     graph = order_nodes(adjacency(data.edge_index, data.num_nodes))
     exact, exact_values = ppr_sequences(graph, 12, 0.15, 1e-9, lambda done: None)
-    hubs = hub_scores(graph, 5, 0.15, 40)
+    hubs = with_near(graph, hub_scores(graph, 5, 0.15, 40, 4), 0.15, 1e-6, 64)
     found, values = ppr_sequences(graph, 12, 0.15, 1e-6, lambda done: None, hubs=hubs)
     np.testing.assert_array_equal(found[:, 0], np.arange(data.num_nodes))
     np.testing.assert_array_equal(found >= 0, exact >= 0)
@@ -79,7 +132,7 @@ def test_weights_are_followed() -> None:
     A.data = 1.0 + (7 * ends[0] + 3 * ends[1]) % 5
     graph = order_nodes(A)
     exact, _ = ppr_sequences(graph, 8, 0.15, 1e-9, lambda done: None)
-    hubs = hub_scores(graph, 3, 0.15)
+    hubs = with_near(graph, hub_scores(graph, 3, 0.15, groups=4), 0.15, 1e-6, 64)
     found, _ = ppr_sequences(graph, 8, 0.15, 1e-6, lambda done: None, hubs=hubs)
     assert (found == exact).mean() >= 0.98
 

@@ -61,6 +61,34 @@ def test_real_valued_features() -> None:
         np.testing.assert_allclose(cosine[base, row], best, atol=2e-6)
 
 
+def rows_with_ties() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {
+        "normal": rng.normal(size=(900, 24)),
+        "few values": rng.integers(-1, 2, (700, 4)).astype(np.float32),
+        "words": (rng.random((700, 300)) < 0.02).astype(np.float32),
+        "nearly equal": rng.normal(size=(30, 16))[rng.integers(0, 30, 800)]
+        + 3e-6 * rng.normal(size=(800, 16)),
+    }
+
+
+@pytest.mark.parametrize("name", rows_with_ties())
+@pytest.mark.parametrize("length", [1, 16, 60])
+def test_products_in_single_precision_change_nothing(
+    name: str, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = UnitRows(rows_with_ties()[name])
+    monkeypatch.setattr(dgt.sequences.similarity, "MOST_PART", 10**9)
+    double = similarity_sequences(rows, length, lambda done: None)
+    calls = []
+    monkeypatch.setattr(dgt.sequences.similarity, "_sort_by_product", calls.append)
+    monkeypatch.setattr(dgt.sequences.similarity, "MOST_PART", 1)
+    single = similarity_sequences(rows, length, lambda done: None)
+    assert not calls
+    for a, b in zip(single, double, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_equal_rows_and_multiples_tie_by_id() -> None:
     row = np.array([0.1, 0.7, 0.3, 1.3])
     x = np.stack([row, 3 * row, row, 1e30 * row, 1e-30 * row, row / 7])

@@ -20,6 +20,7 @@ from dgt.encodings import laplacian, make
 from dgt.errors import InputError, nearest
 from dgt.sequences.make import make_scored_sequences, make_sequences
 from dgt.storage import segments
+from dgt.system.progress import progress_bar
 
 DTYPES = {"double": torch.float64, "bfloat16": torch.bfloat16}
 """The dtype of a model's floating-point inputs, by the setting ``precision``, if not float32."""
@@ -170,7 +171,11 @@ def _smoothed(given: Request) -> Tensor:
 
 def _smoothed_neighbors(given: Request) -> Tensor:
     x, edges = _scaled_features(given), given.data.edge_index
-    return structures.smoothed_neighbors(x, edges, SMOOTHINGS, given.config.model.neighbors)
+    total = (SMOOTHINGS + 1) * x.shape[0]
+    with progress_bar("Finding the nearest nodes", total, given.progress) as advance:
+        return structures.smoothed_neighbors(
+            x, edges, SMOOTHINGS, given.config.model.neighbors, advance
+        )
 
 
 def _laplacian(given: Request) -> Tensor:

@@ -10,6 +10,7 @@ from dgt.config import SequenceConfig
 from dgt.sequences.closeness import of_shares
 from dgt.sequences.criterion import LINKS, Criterion, Graph, Sort
 from dgt.sequences.hub_scores import Hubs, hub_scores
+from dgt.sequences.near import with_near
 from dgt.sequences.push import sort_nodes
 from dgt.sequences.tie_order import OrderedGraph
 from dgt.sequences.top import insert
@@ -19,22 +20,40 @@ CHUNK = 1024
 # Base nodes at a time in a large graph, where every thread needs buffers of N values.
 LARGE_CHUNK = 8192
 # Above this number of nodes, undirected graphs are sorted in single precision, with hubs.
-EXACT_NODES = 40_000
-HUBS = 64
+EXACT_NODES = 12_000
+HUBS = 32
+COMMUNITIES = 48
 # A hub has at least so many neighbors per node of a sequence. What it passes on to one of them is
 # then too little to bring it into the sequence. A node with few neighbors must be pushed.
 NEIGHBORS_PER_NODE = 16
+# How many nodes are near a node, per node of a sequence, and at most.
+NEAR_PER_NODE = 8
+MOST_NEAR = 256
 LEAST_TOLERANCE = 1e-7  # in single precision
 # Stands for the method of large graphs in the names of cached files. Increase it when they change.
-VERSION = 1
+VERSION = 2
 
 
-def default_tolerance(length: int) -> float:
+def default_tolerance(length: int, hubs: bool = False) -> float:
     """The tolerance with which nearly all of the first ``length`` nodes are found.
 
-    Shorter sequences hold nodes with larger scores, so the push can stop earlier.
+    Shorter sequences hold nodes with larger scores, so the push can stop earlier. With hubs,
+    more is known about the residuals that remain.
     """
-    return 3.2e-4 / length
+    return (1.6e-3 if hubs else 3.2e-4) / length
+
+
+def known_scores(graph: OrderedGraph, length: int, alpha: float, tolerance: float) -> Hubs:
+    """Computes what the faster method of :func:`ppr_sequences` knows of a graph beforehand.
+
+    Args:
+        graph: An undirected graph.
+        length: Length L of the sequences.
+        alpha: Teleport probability.
+        tolerance: Residual per edge from which on a node is pushed.
+    """
+    hubs = hub_scores(graph, HUBS, alpha, NEIGHBORS_PER_NODE * length, COMMUNITIES)
+    return with_near(graph, hubs, alpha, tolerance, min(NEAR_PER_NODE * length, MOST_NEAR))
 
 
 def ppr_sequences(
@@ -75,7 +94,7 @@ def ppr_sequences(
         advance: Called with the number of base nodes processed since the last call.
         bases: Ids of the base nodes (default: all N).
         back: For a directed graph, the same graph with all edges turned around.
-        hubs: For an undirected graph, the scores of hubs: the faster method of
+        hubs: For an undirected graph, from :func:`known_scores`: the faster method of
             :func:`dgt.sequences.push.sort_nodes` then uses them.
 
     Returns:
@@ -206,21 +225,22 @@ def _push(  # type: ignore[no-untyped-def]
     return count, max(left, 0.0)
 
 
-def _tolerance(settings: SequenceConfig) -> float:
+def _tolerance(settings: SequenceConfig, hubs: bool = False) -> float:
     given = settings.ppr_tolerance
-    return default_tolerance(settings.length) if given is None else given
+    return default_tolerance(settings.length, hubs) if given is None else given
 
 
 def _uses_hubs(graph: Graph, settings: SequenceConfig) -> bool:
-    return graph.num_nodes > EXACT_NODES and _tolerance(settings) >= LEAST_TOLERANCE
+    return graph.num_nodes > EXACT_NODES and _tolerance(settings, True) >= LEAST_TOLERANCE
 
 
 def _undirected(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
-    form, alpha, tolerance, hubs = graph.weighted, settings.ppr_alpha, _tolerance(settings), None
-    if _uses_hubs(graph, settings):
-        hubs = hub_scores(form, HUBS, alpha, NEIGHBORS_PER_NODE * settings.length)
+    form, length, alpha = graph.weighted, settings.length, settings.ppr_alpha
+    large = _uses_hubs(graph, settings)
+    tolerance = _tolerance(settings, large)
+    hubs = known_scores(form, length, alpha, tolerance) if large else None
     return lambda bases, advance: ppr_sequences(
-        form, settings.length, alpha, tolerance, advance, bases, hubs=hubs
+        form, length, alpha, tolerance, advance, bases, hubs=hubs
     )
 
 

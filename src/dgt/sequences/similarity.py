@@ -16,7 +16,7 @@ from dgt.sequences.closeness import of_cosines
 from dgt.sequences.criterion import Criterion, Graph, Sort
 from dgt.sequences.index import EXACT_NODES
 from dgt.sequences.similarity_on_device import most_similar
-from dgt.sequences.top import insert
+from dgt.sequences.top import insert, largest
 from dgt.sequences.unit import GRID, UNIT, on_grid, unit_rows
 from dgt.system import threads
 
@@ -25,6 +25,10 @@ log = logging.getLogger("dgt")
 CHUNK = 512
 # Base nodes at a time with an index: the more, the more of them search the same lists.
 LARGE_CHUNK = 8192
+# Products whose largest one is compared first.
+BLOCK = 128
+# Up to this part of all products in single precision, nodes are compared one by one.
+MOST_PART = 32
 # Stands for the method of large graphs in the names of cached files. Increase it when they change.
 VERSION = 3
 
@@ -47,6 +51,7 @@ class UnitRows:
             self.near = make(unit, cache)
         elif self.is_dense:
             self.dense = unit_rows(x)
+            self.single = torch.from_numpy((self.dense / UNIT).astype(np.float32))
             self.on_gpu: Tensor | None = None
             if torch.cuda.is_available():
                 self.on_gpu = torch.from_numpy(self.dense).to("cuda")
@@ -97,9 +102,7 @@ def similarity_sequences(
             scale = GRID / UNIT / UNIT
             part[:], out[:] = most_similar(rows.on_gpu, start, len(part), length, scale)
         else:
-            unit = torch.from_numpy(rows.dense)
-            products = unit[start : start + len(part)] @ unit.T
-            threads.run(_sort_by_product, len(part), products.numpy(), start, part, out)
+            _sort_dense(rows, start, part, out)
         advance(len(part))
     scores[:, 0] = GRID
     return sequences, (scores / GRID).astype(np.float32)
@@ -111,6 +114,85 @@ def _unit_rows_in_chunks(x: np.ndarray) -> np.ndarray:
     for at in range(0, len(x), LARGE_CHUNK):
         unit[at : at + LARGE_CHUNK] = unit_rows(x[at : at + LARGE_CHUNK])
     return unit
+
+
+def _sort_dense(rows: UnitRows, start: int, sequences: np.ndarray, scores: np.ndarray) -> None:
+    """Sorts all nodes by their products with the base nodes, which start at ``start``.
+
+    Products in single precision leave few nodes to compare exactly. If there are many, as among
+    equal rows, all products are computed in double precision.
+    """
+    stop, F = start + len(sequences), rows.dense.shape[1]
+    products = (rows.single[start:stop] @ rows.single.T).numpy()
+    # Bounds the error of a product of rows of norm 1: two roundings of the values, F of the sums.
+    error = 1.1 * (F + 4) * 2.0**-24
+    least = np.empty(len(sequences), dtype=np.float32)
+    arguments = (products, start, sequences.shape[1], error, least)
+    if sum(threads.run(_bound_scores, len(least), *arguments)) <= products.size // MOST_PART:
+        by = (products, least, rows.dense)
+        threads.run(_sort_by_bound, len(least), *by, start, sequences, scores)
+    else:
+        unit = torch.from_numpy(rows.dense)
+        exact = (unit[start:stop] @ unit.T).numpy()
+        threads.run(_sort_by_product, len(least), exact, start, sequences, scores)
+
+
+@njit(cache=True, nogil=True)
+def _bound_scores(  # type: ignore[no-untyped-def]
+    thread, threads, products, start, length, error, least
+):
+    """Finds the least product in single precision that a node of a sequence may have.
+
+    Returns:
+        The number of products that are not below it.
+    """
+    N, count = products.shape[1], 0
+    nodes, best = np.empty(length, np.int32), np.empty(length, np.float32)
+    for b in range(thread, len(least), threads):
+        row, filled = products[b], 0
+        row[start + b] = -np.inf
+        bound = np.float32(-np.inf)
+        for block in range(0, N, BLOCK):
+            end = min(block + BLOCK, N)
+            if largest(row[block:end]) > bound:
+                for node in range(block, end):
+                    if row[node] > bound:
+                        filled = insert(nodes, best, filled, node, row[node])
+                        bound = best[length - 1] if filled == length else bound
+        # Both this product and the one of a node that belongs before it may be off by the error,
+        # and products that are rounded to the same similarity by a part of the grid.
+        known = best[length - 1] if filled == length else -np.inf
+        least[b] = max(known - 2 * error - 2 / GRID, 0.5 / GRID - error)
+        least[b] -= abs(least[b]) * np.float32(1e-6)  # it was rounded itself
+        for block in range(0, N, BLOCK):
+            end = min(block + BLOCK, N)
+            if largest(row[block:end]) >= least[b]:
+                for node in range(block, end):
+                    count += row[node] >= least[b]
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _sort_by_bound(  # type: ignore[no-untyped-def]
+    thread, threads, products, least, unit, start, sequences, scores
+):
+    """Sorts the nodes whose products in single precision are not below a bound exactly."""
+    N, F = unit.shape
+    for b in range(thread, len(sequences), threads):
+        base = start + b
+        filled = insert(sequences[b], scores[b], 0, base, np.inf)
+        for block in range(0, N, BLOCK):
+            end = min(block + BLOCK, N)
+            if largest(products[b, block:end]) < least[b]:
+                continue
+            for node in range(block, end):
+                if products[b, node] >= least[b] and node != base:
+                    product = 0.0
+                    for f in range(F):
+                        product += unit[base, f] * unit[node, f]
+                    score = on_grid(product)
+                    if score > 0:
+                        filled = insert(sequences[b], scores[b], filled, node, score)
 
 
 @njit(cache=True, nogil=True)

@@ -1,6 +1,16 @@
 """Keeps the best nodes of a stream, sorted."""
 
+import numpy as np
 from numba import njit
+
+
+@njit(cache=True, nogil=True, fastmath={"nsz", "nnan", "reassoc"})
+def largest(values):  # type: ignore[no-untyped-def]
+    """The largest of some values, at least -infinity."""
+    most = np.float32(-np.inf)
+    for i in range(len(values)):
+        most = max(most, values[i])
+    return most
 
 
 @njit(cache=True, nogil=True)

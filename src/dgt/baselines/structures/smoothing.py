@@ -35,7 +35,11 @@ def smoothed(
 
 
 def smoothed_neighbors(
-    x: np.ndarray | scipy.sparse.csr_array, edge_index: Tensor, steps: int, neighbors: int
+    x: np.ndarray | scipy.sparse.csr_array,
+    edge_index: Tensor,
+    steps: int,
+    neighbors: int,
+    advance: Callable[[int], None] = lambda done: None,
 ) -> Tensor:
     """Returns the nearest neighbors of every node by features that are smoothed by averaging over
     neighbors 0, 1, ... ``steps`` times.
@@ -48,6 +52,8 @@ def smoothed_neighbors(
         edge_index: Edges. Shape: ``(2, E)``.
         steps: Number of smoothing steps.
         neighbors: Number of neighbors, including the node itself; all nodes of a smaller graph.
+        advance: Called with the number of nodes processed since the last call, (K + 1) N in all for
+            K steps.
 
     Returns:
         int64, the node itself first, then nearest first, ties by id. Shape:
@@ -62,14 +68,15 @@ def smoothed_neighbors(
         if products is None:
             x = mean @ x if step else x
             if N > EXACT_NODES and isinstance(x, np.ndarray):
-                found.append(_nearest_by_index(x, neighbors))
+                found.append(_nearest_by_index(x, neighbors, advance))
                 continue
             sizes = np.asarray((x * x).sum(axis=1)).ravel()
-            found.append(_nearest(partial(_products, x), sizes, neighbors))
+            found.append(_nearest(partial(_products, x), sizes, neighbors, advance))
         else:
             # Smoothing the products gives the products of smoothed rows, and is faster.
             products = mean @ (mean @ products).T if step else products
-            found.append(_nearest(products.__getitem__, products.diagonal(), neighbors))
+            sizes = products.diagonal()
+            found.append(_nearest(products.__getitem__, sizes, neighbors, advance))
     return torch.stack(found)
 
 
@@ -79,7 +86,12 @@ def _products(x: np.ndarray | scipy.sparse.csr_array, rows: slice) -> np.ndarray
     return products if isinstance(products, np.ndarray) else np.asarray(products.todense())
 
 
-def _nearest(products: Callable[[slice], np.ndarray], sizes: np.ndarray, neighbors: int) -> Tensor:
+def _nearest(
+    products: Callable[[slice], np.ndarray],
+    sizes: np.ndarray,
+    neighbors: int,
+    advance: Callable[[int], None],
+) -> Tensor:
     """Returns the nearest nodes of each node, itself first, from scalar products and squared
     norms."""
     N = len(sizes)
@@ -95,10 +107,11 @@ def _nearest(products: Callable[[slice], np.ndarray], sizes: np.ndarray, neighbo
         order = np.lexsort((distances[row, node], row))  # stable: ties stay by id
         first = np.searchsorted(row, np.arange(len(distances)))
         found[part] = node[order][first[:, None] + np.arange(count)]
+        advance(len(distances))
     return torch.from_numpy(found)
 
 
-def _nearest_by_index(x: np.ndarray, neighbors: int) -> Tensor:
+def _nearest_by_index(x: np.ndarray, neighbors: int, advance: Callable[[int], None]) -> Tensor:
     """Does the same with an approximate index over the features."""
     N, x = len(x), x.astype(np.float64)
     index = DistanceIndex(x.astype(np.float32))
@@ -114,4 +127,5 @@ def _nearest_by_index(x: np.ndarray, neighbors: int) -> Tensor:
         distances[others == own[:, None]] = np.inf
         order = np.lexsort((others, distances))[:, : neighbors - 1]
         found[own] = np.column_stack([own, np.take_along_axis(others, order, axis=1)])
+        advance(len(own))
     return torch.from_numpy(found)
