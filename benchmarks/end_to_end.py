@@ -49,8 +49,18 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dgt": {},
     "dgt-light": {},
     "dgt-plus": {},
-    "dgt-tuned": {"model": "dgt"},
-    "dgt-plus-tuned": {"model": "dgt-plus"},
+    "dgt-tuned": {
+        "model": "dgt",
+        "criteria": ("ppr",),
+        "length": 32,
+        "encoding": "none",
+        "feature_layers": 1,
+        "blocks": 2,
+        "mlp_ratio": 0.25,
+        "dropout": 0.5,
+        "input_dropout": 0.0,
+        "node_dropout": 0.0,
+    },
 }
 """Our models, with the settings that differ from their defaults."""
 MODELS = (*SETTINGS, "gcn", "sage", "sgformer", "polynormer")
