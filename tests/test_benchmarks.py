@@ -70,8 +70,8 @@ def test_time_to_the_accuracy_of_a_peer(tmp_path: Path) -> None:
     def case(model: str, curve: list) -> dict:
         return {
             "size": "twitch", "model": model, "curve": curve, "stopped": "patience",
-            "prepare_seconds": 0.5, "test_accuracy": 0.7, "peak_bytes": 2e9, "threads": 2,
-            "machine": "a machine", "date": "2020-01-01",
+            "prepare_seconds": 0.5, "prepare_cpu_seconds": 0.7, "test_accuracy": 0.7,
+            "peak_bytes": 2e9, "threads": 2, "machine": "a machine", "date": "2020-01-01",
         }  # fmt: skip
 
     gcn = case("gcn", [[2, 3, 0.5], [4, 6, 0.8], [6, 9, 0.8], [8, 12, 0.7]])
@@ -95,7 +95,8 @@ def test_time_to_the_accuracy_of_a_peer(tmp_path: Path) -> None:
     assert summary.summarize(rows)[0]["met"]
     summary.write(tmp_path, rows, summary.summarize(rows))
     text = (tmp_path / "end_to_end.md").read_text()
-    assert "| twitch | gcn | 0.5 | 4.0 | 8.0 | 12.0 | 4 | 0.8000 | 0.7000 | 4.0 | 2.00 GB |" in text
+    times = "0.5 (0.7) | 4.0 (6.0) | 8.0 (12.0) | 4.0 (6.0)"
+    assert f"| twitch | gcn | {times} | 4 | 0.8000 | 0.7000 | 2.00 GB |" in text
     assert "- dgt-light, twitch: does not reach GCN's best validation accuracy\n" in text
 
 
