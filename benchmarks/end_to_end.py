@@ -1,13 +1,15 @@
 """Time to accuracy: from the edges of a graph in memory to a trained model, preparation included.
 
-DGT, DGT-light and peers train on the same synthetic graphs, with the sizes of ``peers.py``, the
-same split (48% training, 32% validation nodes), Adam with a learning rate of 0.01 and the default
-weight decays of ``dgt train``. Peers run on a ``torch.sparse`` CSR adjacency matrix, their fastest
-form in ``peers.py``. After every step the validation accuracy is computed, and training stops when
-it has not improved for 50 steps. The clock starts when the graph is in memory and includes node
-sequences and encoding, or the normalized adjacency matrix. All code is compiled beforehand. Every
-case runs in its own process, whose peak memory is measured. CPU seconds are those of all threads;
-on a busy machine, they vary less than seconds.
+DGT, DGT-light, dgt-plus and peers train on the same synthetic graphs, with the sizes of
+``peers.py`` and the same split (48% training, 32% validation nodes). Our models run as in
+``dgt train``: with their defaults, which for dgt-plus follow from the graph, and DGT and dgt-plus
+also with the settings in ``SETTINGS``, the same for all sizes. Peers run on a ``torch.sparse`` CSR
+adjacency matrix, their fastest form in ``peers.py``, with Adam, a learning rate of 0.01 and the
+default weight decay of ``dgt train``. After every step the validation accuracy is computed, and
+training stops when it has not improved for 50 steps. The clock starts when the graph is in memory
+and includes checks, node sequences and encoding, or the normalized adjacency matrix. All code is
+compiled beforehand. Every case runs in its own process, whose peak memory is measured. CPU seconds
+are those of all threads; on a busy machine, they vary less than seconds.
 
 Each finished case is appended to ``OUT/end_to_end.jsonl`` and not repeated: after Ctrl-C or a
 crash, the same command resumes. The results are written to ``OUT/end_to_end.md`` and
@@ -19,76 +21,72 @@ import json
 import os
 import tempfile
 import time
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 import torch.nn.functional as F
-from rich.console import Console
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import end_to_end_summary as summary
+from cases import Case, finish, parser_of
 from dgt.config import Config
 from dgt.data import load
 from dgt.data.splits import random_split
-from dgt.prepare import precompute
-from dgt.training.loop import parameter_groups
-from measure import (
-    append_line,
-    free_gigabytes,
-    in_own_process,
-    limit,
-    memory,
-    read_lines,
-    reset_peak,
-    where,
-)
+from dgt.models import build
+from dgt.training.loop import parameter_groups, update_average
+from dgt.training.problem import Problem
+from dgt.training.steps import evaluate, step
+from measure import in_own_process, limit, memory, reset_peak
 from models import FORMS, setup
 from peers import SIZES, SMALL, WARM_UP
 
 DEFAULT_SIZES = ("10k", "100k", "arxiv", "twitch", "reddit", "1M")
-MODELS = ("dgt", "dgt-light", "gcn", "sage", "sgformer", "polynormer")
-OWN = ("dgt", "dgt-light")  # models that compute the logits of some nodes only
+SETTINGS: dict[str, dict[str, Any]] = {
+    "dgt": {},
+    "dgt-light": {},
+    "dgt-plus": {},
+    "dgt-tuned": {
+        "model": "dgt",
+        "criteria": ("ppr",),
+        "length": 32,
+        "encoding": "none",
+        "feature_layers": 1,
+        "blocks": 2,
+        "mlp_ratio": 0.25,
+        "dropout": 0.5,
+        "input_dropout": 0.0,
+        "node_dropout": 0.0,
+    },
+}
+"""Our models, with the settings that differ from their defaults."""
+MODELS = (*SETTINGS, "gcn", "sage", "sgformer", "polynormer")
 PATIENCE = 50
+CPU = torch.device("cpu")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = parser_of(__doc__, "end-to-end")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=DEFAULT_SIZES)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--steps", type=int, default=1000, help="most steps")
     parser.add_argument("--most-seconds", type=float, default=7200.0, help="time limit for a case")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--memory", type=float, default=free_gigabytes(), help="limit in GB")
-    parser.add_argument("--out", type=Path, default=Path("end-to-end"))
-    parser.add_argument("--show", action="store_true", help="only show the results so far")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
-
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    record = arguments.out / "end_to_end.jsonl"
-    found = {key(row): row for row in read_lines(record)}
     common = {"seed": arguments.seed, "threads": arguments.threads}
-    sizes = [size for size in DEFAULT_SIZES if size in arguments.sizes]
-    sizes += [size for size in arguments.sizes if size not in sizes]
+    sizes = sorted(arguments.sizes, key=[*DEFAULT_SIZES, *SIZES].index)
     asked = [
         {"size": size, "model": model, **common} for size in sizes for model in arguments.models
     ]
-    missing = [] if arguments.show else [case for case in asked if key(case) not in found]
-    if any(case["model"] in OWN for case in missing):
-        in_own_process(compile_sequences, arguments)
-    console = Console(stderr=True)
-    for done, case in enumerate(missing, start=1):
-        row = {**case, **attempt(case, arguments), **where()}
-        append_line(record, row)
-        found[key(case)] = row
-        said = row.get("failed") or summary.said(row)
-        console.print(f"{done}/{len(missing)} {case['model']}, {case['size']}: {said}")
-    rows = [found[key(case)] for case in asked if key(case) in found]
+
+    def compile_for(missing: Sequence[Case]) -> None:
+        for model in {case["model"] for case in missing} & set(SETTINGS):
+            in_own_process(compile_sequences, model, arguments)
+
+    rows = finish(asked, one, arguments, "end_to_end.jsonl", summary.said, compile_for)
     results = summary.summarize(rows)
     summary.write(arguments.out, rows, results)
     if arguments.json:
@@ -97,27 +95,23 @@ def main() -> None:
         summary.show(rows, results)
 
 
-def key(case: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(case[name] for name in ("size", "model", "seed", "threads"))
-
-
-def compile_sequences(arguments: argparse.Namespace) -> dict[str, Any]:
+def compile_sequences(model: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Compiles the methods of large graphs, in a process of its own: their memory must not count.
     Other processes read the compiled code from numba's cache."""
     with tempfile.TemporaryDirectory(dir=arguments.out) as folder:
-        precompute(load(WARM_UP), Config.of("dgt"), Path(folder))
+        os.environ["DGT_CACHE"] = folder
+        Problem.of(load(WARM_UP), config_of(model, seed=0)).prepare(CPU)
     return {}
 
 
-def attempt(case: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
-    try:
-        return in_own_process(one, case, arguments)
-    except (MemoryError, RuntimeError) as error:
-        # torch reports a failed allocation as a RuntimeError; BrokenProcessPool is one as well.
-        return {"failed": f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"}
+def config_of(model: str, seed: int) -> Config:
+    """Returns the settings of one of our models."""
+    given = {"model": model, **SETTINGS[model]}
+    config = Config.of(given.pop("model")).replace(**given)
+    return config.replace(seed=seed, splits="random", device="cpu")
 
 
-def one(case: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+def one(case: Case, arguments: argparse.Namespace) -> dict[str, Any]:
     limit(arguments.threads, arguments.memory)
     with tempfile.TemporaryDirectory(dir=arguments.out) as folder:
         os.environ["DGT_CACHE"] = folder  # empty: nothing is prepared yet
@@ -127,7 +121,82 @@ def one(case: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
         return train(data, case, arguments.steps, arguments.most_seconds)
 
 
-def train(data: Data, case: dict[str, Any], most: int, most_seconds: float) -> dict[str, Any]:
+class Peer:
+    """A peer that is ready to train.
+
+    Args:
+        data: The graph.
+        case: The model and the seed.
+        nodes: The training nodes, int64.
+    """
+
+    def __init__(self, data: Data, case: Case, nodes: Tensor) -> None:
+        config = Config()
+        name = case["model"]
+        self.model, self.inputs = setup(name, FORMS[name][-1], data, config)
+        self.y, self.nodes = data.y, nodes
+        self.optimizer = optimizer_of(self.model, config)
+
+    def step(self, number: int) -> None:
+        """Takes a training step; ``number`` starts at 1."""
+        self.model.train()
+        self.optimizer.zero_grad()
+        logits = self.model(**self.inputs)[self.nodes]
+        F.cross_entropy(logits, self.y[self.nodes]).backward()
+        self.optimizer.step()
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The weights that are validated."""
+        return self.model.state_dict()
+
+    @torch.no_grad()
+    def logits(self, nodes: Tensor) -> Tensor:
+        """Returns the logits of some nodes with :attr:`weights`."""
+        self.model.eval()
+        return self.model(**self.inputs)[nodes]
+
+
+class Ours:
+    """One of our models that is ready to train, as in ``dgt train``; like :class:`Peer`."""
+
+    def __init__(self, data: Data, case: Case, nodes: Tensor) -> None:
+        problem = Problem.of(data, config_of(case["model"], case["seed"]))
+        self.config, self.task = problem.config, problem.task()
+        self.steps = problem.prepare(CPU)
+        self.y, self.nodes = problem.data.y, nodes
+        sizes = data.num_features, self.task.out_channels, problem.facts.encoding_channels
+        torch.manual_seed(case["seed"])  # whatever the preparation has drawn
+        self.model = build(self.config, *sizes)
+        start_from = getattr(self.model, "start_from", None)
+        if start_from is not None:
+            start_from(self.task.constant(self.y[nodes]))
+        self.optimizer = optimizer_of(self.model, self.config)
+        self.average = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+
+    def step(self, number: int) -> None:
+        self.model.train()
+        for batch in self.steps.batches(self.nodes):
+            self.optimizer.zero_grad()
+            step(self.model, self.steps, self.task, batch, self.y)
+            self.optimizer.step()
+        kept = self.config.train.average
+        if kept:
+            update_average(self.average, self.model, kept, number)
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        return self.average if self.config.train.average else self.model.state_dict()
+
+    def logits(self, nodes: Tensor) -> Tensor:
+        return evaluate(self.model, self.weights, self.steps, self.task, nodes, self.y)[1]
+
+
+def optimizer_of(model: nn.Module, config: Config) -> torch.optim.Optimizer:
+    return torch.optim.Adam(parameter_groups(model, config.train), lr=config.train.lr, fused=True)
+
+
+def train(data: Data, case: Case, most: int, most_seconds: float) -> dict[str, Any]:
     """Prepares and trains a model until its validation accuracy stops improving.
 
     Returns:
@@ -137,36 +206,35 @@ def train(data: Data, case: dict[str, Any], most: int, most_seconds: float) -> d
     """
     masks = random_split(data.y, case["seed"])
     learning, val, test = (mask.nonzero().squeeze(1) for mask in masks)
+
+    def accuracy(nodes: Tensor) -> float:
+        return float((training.logits(nodes).argmax(dim=1) == data.y[nodes]).double().mean())
+
     started, started_cpu = time.perf_counter(), time.process_time()
     torch.manual_seed(case["seed"])
-    config = Config.of("dgt")
-    model, inputs = setup(case["model"], FORMS[case["model"]][-1], data, config)
-    optimizer = torch.optim.Adam(
-        parameter_groups(model, config.train), lr=config.train.lr, fused=True
-    )
+    training = (Ours if case["model"] in SETTINGS else Peer)(data, case, learning)
     prepared, prepared_cpu = time.perf_counter() - started, time.process_time() - started_cpu
 
+    torch.manual_seed(case["seed"])  # as in dgt train
     curve: list[tuple[float, float, float]] = []
     best, best_step, weights, stopped = -1.0, 0, {}, "steps"
-    for step in range(most):
-        model.train()
-        optimizer.zero_grad()
-        F.cross_entropy(logits(model, inputs, case, learning), data.y[learning]).backward()
-        optimizer.step()
-        value = accuracy(model, inputs, case, val, data.y)
+    for number in range(1, most + 1):
+        training.step(number)
+        value = accuracy(val)
         now = time.perf_counter() - started
         curve.append((round(now, 3), round(time.process_time() - started_cpu, 3), value))
         if value > best:
-            best, best_step = value, step
-            weights = {name: weight.clone() for name, weight in model.state_dict().items()}
-        if step - best_step >= PATIENCE:
+            best, best_step = value, number
+            weights = {name: weight.clone() for name, weight in training.weights.items()}
+        if number - best_step >= PATIENCE:
             stopped = "patience"
             break
         if now > most_seconds:
             stopped = "time"
             break
     peak = memory("VmHWM")
-    model.load_state_dict(weights)
+    for name, weight in training.weights.items():
+        weight.copy_(weights[name])
     return {
         "nodes": data.num_nodes,
         "edges": data.edge_index.size(1) // 2,
@@ -174,24 +242,9 @@ def train(data: Data, case: dict[str, Any], most: int, most_seconds: float) -> d
         "prepare_cpu_seconds": prepared_cpu,
         "curve": curve,
         "stopped": stopped,
-        "test_accuracy": accuracy(model, inputs, case, test, data.y),
+        "test_accuracy": accuracy(test),
         "peak_bytes": peak,
     }
-
-
-def logits(model: nn.Module, inputs: dict[str, Any], case: dict[str, Any], nodes: Tensor) -> Tensor:
-    if case["model"] in OWN:
-        return model(**inputs, nodes=nodes)
-    return model(**inputs)[nodes]
-
-
-@torch.no_grad()
-def accuracy(
-    model: nn.Module, inputs: dict[str, Any], case: dict[str, Any], nodes: Tensor, y: Tensor
-) -> float:
-    model.eval()
-    found = logits(model, inputs, case, nodes).argmax(dim=1)
-    return float((found == y[nodes]).double().mean())
 
 
 if __name__ == "__main__":

@@ -27,25 +27,15 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 import torch.nn.functional as F
-from rich.console import Console
 from torch_geometric.data import Data
 
 import summary
+from cases import finish, parser_of
 from dgt.config import Config
 from dgt.data import load
 from dgt.data.splits import random_split
 from dgt.prepare import precompute
-from measure import (
-    append_line,
-    free_gigabytes,
-    in_own_process,
-    limit,
-    measure,
-    memory,
-    read_lines,
-    reset_peak,
-    where,
-)
+from measure import limit, measure, memory, reset_peak
 from models import FORMS, FULL_NODES, setup
 
 SWEEP = {"10k": 10_000, "30k": 30_000, "100k": 100_000, "300k": 300_000, "1M": 1_000_000}
@@ -63,7 +53,7 @@ NAMES = ("own", "edges", "csr")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = parser_of(__doc__, "peers")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--models", nargs="+", choices=FORMS, default=list(FORMS))
     parser.add_argument(
@@ -74,29 +64,8 @@ def main() -> None:
     parser.add_argument(
         "--most-seconds", type=float, default=120.0, help="time limit for the rounds of a model"
     )
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--memory", type=float, default=free_gigabytes(), help="limit in GB")
-    parser.add_argument("--out", type=Path, default=Path("peers"))
-    parser.add_argument("--show", action="store_true", help="only show the results so far")
-    parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
-
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    record = arguments.out / "measurements.jsonl"
-    found = {key(row): row for row in read_lines(record)}
-    asked = list(tasks(arguments))
-    console = Console(stderr=True)
-    for done, task in enumerate(asked, start=1):
-        if key(task) in found or arguments.show:
-            continue
-        row = {**task, **attempt(task, arguments), **where()}
-        append_line(record, row)
-        found[key(task)] = row
-        said = row.get("failed") or f"{row['seconds']:.2f} s, {row['peak_bytes'] / 1e9:.1f} GB"
-        console.print(
-            f"{done}/{len(asked)} {task['model']}, {task['form']}, {task['size']}: {said}"
-        )
-    rows = [found[key(task)] for task in asked if key(task) in found]
+    rows = finish(tasks(arguments), run, arguments, "measurements.jsonl", said)
     results = summary.summarize(rows, SWEEP)
     summary.write(arguments.out, rows, results)
     if arguments.json:
@@ -118,17 +87,12 @@ def tasks(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 yield {"model": model, "form": form, **settings}
 
 
-def key(task: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(task[name] for name in ("model", "form", "size", "length", "threads"))
+def said(row: dict[str, Any]) -> str:
+    return f"{row['seconds']:.2f} s, {row['peak_bytes'] / 1e9:.1f} GB"
 
 
-def attempt(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
-    try:
-        work = prepared if task["form"] == "prepare" else one
-        return in_own_process(work, task, arguments)
-    except (MemoryError, RuntimeError) as error:
-        # torch reports a failed allocation as a RuntimeError; BrokenProcessPool is one as well.
-        return {"failed": f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"}
+def run(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    return (prepared if task["form"] == "prepare" else one)(task, arguments)
 
 
 def prepared(task: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:

@@ -18,8 +18,7 @@ import json
 import os
 import statistics
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -31,22 +30,14 @@ from rich.console import Console
 from rich.table import Table
 from torch_geometric.data import Data
 
+from cases import finish, parser_of
 from dgt.config import CRITERIA, Config
 from dgt.data import load
 from dgt.data.splits import random_split
 from dgt.encodings.make import make_columns
 from dgt.nn import build
 from dgt.sequences.criterion import Graph
-from measure import (
-    append_line,
-    free_gigabytes,
-    in_own_process,
-    limit,
-    memory,
-    read_lines,
-    reset_peak,
-    where,
-)
+from measure import in_own_process, limit, memory, reset_peak
 from peers import SIZES, SWEEP, WARM_UP
 
 NAMES = ("bfs", "ppr", "similarity")
@@ -58,28 +49,19 @@ MOST_BYTES = {"1M": 6e9}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = parser_of(__doc__, "preparation")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=("30k", "100k", "300k"))
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--sample", type=int, help="base nodes to sort (default: all)")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--memory", type=float, default=free_gigabytes(), help="limit in GB")
-    parser.add_argument("--out", type=Path, default=Path("preparation"))
-    parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    record = arguments.out / "preparation.jsonl"
-    found = {key(row): row for row in read_lines(record)}
     common = {"length": arguments.length, "threads": arguments.threads, "sample": arguments.sample}
     asked = [{"size": size, **common} for size in SIZES if size in arguments.sizes]
-    missing = [case for case in asked if key(case) not in found]
-    if missing:
-        in_own_process(one, {**missing[0], "size": ""}, arguments)  # compiles everything
-    for case in missing:
-        row = {**case, **in_own_process(one, case, arguments), **where()}
-        append_line(record, row)
-        found[key(case)] = row
-    rows = [found[key(case)] for case in asked]
+
+    def compile_all(missing: Sequence[dict[str, Any]]) -> None:
+        in_own_process(one, {**missing[0], "size": ""}, arguments)
+
+    rows = finish(asked, one, arguments, "preparation.jsonl", said, compile_all)
+    rows = [row for row in rows if "failed" not in row]
     results = {"sizes": rows, "slope": slope(rows)}
     if arguments.json:
         print(json.dumps(results, indent=2))
@@ -87,8 +69,8 @@ def main() -> None:
         show(results)
 
 
-def key(case: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(case.get(name) for name in ("size", "length", "threads", "sample"))
+def said(row: dict[str, Any]) -> str:
+    return f"{row['seconds']:.1f} s, {row['cpu_seconds']:.1f} CPU seconds"
 
 
 def one(case: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
@@ -166,7 +148,7 @@ def slope(rows: list[dict[str, Any]]) -> float | None:
 def show(results: dict[str, Any]) -> None:
     console, rows = Console(), results["sizes"]
     table = Table("seconds (CPU seconds)", *(row["size"] for row in rows))
-    for phase in rows[0]["phases"]:
+    for phase in rows[0]["phases"] if rows else ():
         cells = (row["phases"][phase] for row in rows)
         table.add_row(phase, *(f"{seconds:.1f} ({cpu:.1f})" for seconds, cpu in cells))
     for name, prefix in (("total", ""), ("a training step", "step_")):

@@ -1,7 +1,9 @@
 """The benchmarks: summaries of measurements, and the models that they compare."""
 
+import argparse
 import importlib
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -68,8 +70,8 @@ def test_time_to_the_accuracy_of_a_peer(tmp_path: Path) -> None:
     def case(model: str, curve: list) -> dict:
         return {
             "size": "twitch", "model": model, "curve": curve, "stopped": "patience",
-            "prepare_seconds": 0.5, "test_accuracy": 0.7, "peak_bytes": 2e9, "threads": 2,
-            "machine": "a machine", "date": "2020-01-01",
+            "prepare_seconds": 0.5, "prepare_cpu_seconds": 0.7, "test_accuracy": 0.7,
+            "peak_bytes": 2e9, "threads": 2, "machine": "a machine", "date": "2020-01-01",
         }  # fmt: skip
 
     gcn = case("gcn", [[2, 3, 0.5], [4, 6, 0.8], [6, 9, 0.8], [8, 12, 0.7]])
@@ -85,14 +87,90 @@ def test_time_to_the_accuracy_of_a_peer(tmp_path: Path) -> None:
     assert checks[0]["share"] == 0.75
     assert checks[0]["cpu_share"] == 0.5
     assert not checks[0]["met"]
+    assert checks[0]["cpu_met"]
+    assert "target: at most 0.5 (met by CPU time only)" in summary.sentences(checks)[0]
     assert checks[1]["share"] is None
     assert checks[1]["met"] is None
     dgt["curve"][0][2] = 0.8
     assert summary.summarize(rows)[0]["met"]
     summary.write(tmp_path, rows, summary.summarize(rows))
     text = (tmp_path / "end_to_end.md").read_text()
-    assert "| twitch | gcn | 0.5 | 4.0 | 8.0 | 12.0 | 4 | 0.8000 | 0.7000 | 4.0 | 2.00 GB |" in text
+    times = "0.5 (0.7) | 4.0 (6.0) | 8.0 (12.0) | 4.0 (6.0)"
+    assert f"| twitch | gcn | {times} | 4 | 0.8000 | 0.7000 | 2.00 GB |" in text
     assert "- dgt-light, twitch: does not reach GCN's best validation accuracy\n" in text
+
+
+@pytest.mark.parametrize("model", ["dgt", "dgt-light", "dgt-plus"])
+def test_time_to_accuracy_is_that_of_the_estimator(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import end_to_end
+
+    monkeypatch.setenv("DGT_CACHE", str(tmp_path))
+    # Few features: dgt-plus chooses three blocks, hides labels and averages weights.
+    data = load("synthetic:nodes=1500,edges=6000,features=8,classes=5")
+    found = end_to_end.train(data, {"model": model, "seed": 3}, 5, math.inf)
+    given = end_to_end.config_of(model, seed=3).replace(epochs=5, patience=5)
+    classifier = NodeClassifier(given).fit(data)
+    assert [at[2] for at in found["curve"]] == [
+        pytest.approx(row["val_accuracy"]) for row in classifier.history_
+    ]
+    assert found["test_accuracy"] == pytest.approx(classifier.score())
+    assert found["stopped"] == "steps"
+
+
+def test_every_model_can_be_told_apart_without_colors() -> None:
+    import end_to_end
+    import end_to_end_summary as summary
+
+    assert set(summary.STYLES) == set(end_to_end.MODELS)
+    for each in zip(*summary.STYLES.values(), strict=True):
+        assert len(set(each)) == len(summary.STYLES)
+
+
+def test_training_to_accuracy_stops_when_it_does_not_improve(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import end_to_end
+
+    monkeypatch.setattr(end_to_end, "PATIENCE", 3)
+    data = load("synthetic:nodes=300,edges=1500,features=8,classes=3")
+    found = end_to_end.train(data, {"model": "gcn", "seed": 0}, 1000, math.inf)
+    values = [at[2] for at in found["curve"]]
+    assert found["stopped"] == "patience"
+    assert len(values) == values.index(max(values)) + 1 + 3
+    late = end_to_end.train(data, {"model": "gcn", "seed": 0}, 1000, 0.0)
+    assert (late["stopped"], len(late["curve"])) == ("time", 1)
+
+
+def test_finished_cases_are_not_measured_again(tmp_path: Path) -> None:
+    import cases
+
+    arguments = cases.parser_of("Title.", str(tmp_path)).parse_args([])
+    asked = [{"size": "a", "threads": 2}, {"size": "b", "threads": 2}]
+    seen: list[list[str]] = []
+
+    def finish(*given: str) -> list[dict]:
+        return cases.finish(
+            [case for case in asked if case["size"] in given], in_a_process, arguments, "lines",
+            lambda row: "", lambda missing: seen.append([case["size"] for case in missing]),
+        )  # fmt: skip
+
+    (row,) = finish("a")
+    assert row["doubled"] == "aa"
+    rows = finish("a", "b")
+    assert rows[0] == row
+    assert rows[1]["failed"] == "MemoryError: no room for b"
+    arguments.show = True
+    asked.append({"size": "c", "threads": 2})
+    assert finish("b", "a", "c") == [rows[0], rows[1]]
+    assert seen == [["a"], ["b"]]
+
+
+def in_a_process(case: dict, arguments: argparse.Namespace) -> dict:
+    if case["size"] == "b":
+        raise MemoryError("no room for b")
+    return {"doubled": 2 * case["size"]}
 
 
 def test_both_forms_of_a_peer_are_the_same_function() -> None:

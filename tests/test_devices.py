@@ -13,7 +13,7 @@ from dgt.config import Config
 from dgt.models import MODELS, build
 from dgt.prepare import prepare
 from dgt.training.batching import Whole
-from dgt.training.loop import _update_average, parameter_groups
+from dgt.training.loop import parameter_groups, update_average
 from dgt.training.steps import step as training_step
 from dgt.training.steps import steps_for
 from dgt.training.task import Classification
@@ -96,7 +96,7 @@ def test_epoch_on_another_device(name: str) -> None:
     model.train()
     loss, logits = training_step(model, steps, task, nodes, y)
     optimizer.step()
-    _update_average(average, model, 0.9, 1)
+    update_average(average, model, 0.9, 1)
     model.eval()
     with torch.no_grad():
         predicted = steps.predict(lambda **given: functional_call(model, average, kwargs=given))

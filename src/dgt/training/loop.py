@@ -117,7 +117,7 @@ def fit(
                     model, forward, optimizer, steps, task, train, labels, before_value
                 )
                 if config.average:
-                    _update_average(average, model, config.average, epoch)
+                    update_average(average, model, config.average, epoch)
                 else:
                     average = model.state_dict()  # not copied
                 used = average if config.average else None
@@ -216,7 +216,8 @@ def _summed(steps: Whole, values: list[float]) -> list[float]:
     return sums.tolist()
 
 
-def _update_average(average: dict[str, Tensor], model: nn.Module, kept: float, epoch: int) -> None:
+def update_average(average: dict[str, Tensor], model: nn.Module, kept: float, epoch: int) -> None:
+    """Moves averaged weights toward those of a model, in place. Epochs start at 1."""
     # In the first epochs, the average forgets the initial weights faster.
     kept = min(kept, epoch / (epoch + 10))
     for name, value in model.state_dict().items():
