@@ -183,7 +183,7 @@ def test_labels_of_other_nodes_in_a_file_are_refused(tmp_path):
 
 
 def test_other_models_do_not_store_labels():
-    model = NodeClassifier(**QUICK, model="gcn", labels="read").fit(block_graph())
+    model = NodeClassifier(**QUICK, model="gcn").fit(block_graph())
     assert model.facts_.known is None
 
 
@@ -223,6 +223,7 @@ def test_defaults_follow_the_number_of_features_unless_they_are_set():
     config = Config.of("dgt-plus")
     assert config.by_rule(rule(many)) == config
     assert config.by_rule(rule(many._replace(nodes=100_000))).sequences.length == 16
+    assert config.by_rule(rule(many._replace(minority=50))) == config.replace(average=0.0)
     assert config.by_rule(rule(few)).model.labels == "hide"
     assert config.by_rule(rule(few._replace(minority=50))).model.labels == "read"
     assert config.by_rule(rule(few)).model.input_dropout == 0

@@ -16,5 +16,6 @@ DEFAULT_SETTINGS: dict[str, Any] = {
     "labels": "read",
     "key_weight_decay": 0.1,
     "encoding_weight_decay": 5e-4,
+    "average": 0.9,
 }
 """Settings whose defaults for :data:`DEFAULT_MODEL` differ from those of the dataclasses."""

@@ -49,11 +49,12 @@ def rule(sizes: Sizes) -> dict[str, Any]:
     Many features, such as words, need strong dropout, and one block is enough. Few features leave
     nothing to drop: what a node is like depends on its surroundings, on all of them alike, so that
     the kernel is wide. If there is enough to learn from, several blocks read them, with labels.
+    Averaged weights pay off unless there are many features and little to learn from.
     """
     length = {"length": 16} if sizes.nodes > LARGE else {}
-    if sizes.features >= FEW_FEATURES:
-        return length
     many = sizes.minority >= MANY_NODES
+    if sizes.features >= FEW_FEATURES:
+        return length if many else length | {"average": 0.0}
     return length | {
         "criteria": ("alike-out", *NEAR) if sizes.directed else NEAR,
         "labels": "hide" if many else "read",
@@ -65,7 +66,6 @@ def rule(sizes: Sizes) -> dict[str, Any]:
         "input_dropout": 0.0,
         "value_dropout": 0.0,
         "key_weight_decay": 1.0,
-        "average": 0.9,
     }
 
 
