@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from dgt import Config, NodeClassifier
 from dgt.training.results import warn_memorized, warn_unpredicted, without_class_warnings
-from dgt.tune.worker import train_once
+from dgt.tune.worker import Job, train_once
 from tests.small import QUICK, block_graph
 
 
@@ -49,7 +49,8 @@ def test_fit_warns_and_a_search_does_not(caplog: pytest.LogCaptureFixture, tmp_p
         with without_class_warnings():
             NodeClassifier(**settings).fit(data)
         torch.save(data, tmp_path / "graph.pt")
-        train_once(str(tmp_path / "graph.pt"), Config.of("dgt"), settings)
+        config = Config.of("dgt").replace(metric="accuracy")
+        train_once(Job(str(tmp_path / "graph.pt"), config, settings))
         assert "never predicts" not in caplog.text
 
 
