@@ -46,7 +46,8 @@ def finished(rows: list[Row]) -> list[Row]:
 
 def summarize(rows: list[Row]) -> list[dict[str, Any]]:
     """Returns how long our models take to reach GCN's best validation accuracy, as a share of the
-    time that GCN takes for it, by seconds and by CPU seconds. None: never reached, or no target."""
+    time that GCN takes for it, by seconds and by CPU seconds. None: never reached, no target, or
+    GCN was ended by a limit, so that its best accuracy is not known."""
     checks = []
     for row in finished(rows):
         peer = peer_of(row, rows)
@@ -57,6 +58,8 @@ def summarize(rows: list[Row]) -> list[dict[str, Any]]:
         share = None if own is None else own[0] / theirs[0]
         cpu = None if own is None else own[1] / theirs[1]
         bar = None if row["model"] == "dgt-light" else BARS.get(row["size"])
+        # The best accuracy of an unfinished GCN is not known.
+        undecided = bar is None or peer["stopped"] != "patience"
         checks.append(
             {
                 "size": row["size"],
@@ -64,8 +67,8 @@ def summarize(rows: list[Row]) -> list[dict[str, Any]]:
                 "share": share,
                 "cpu_share": cpu,
                 "at_most": bar,
-                "met": None if bar is None else share is not None and share <= bar,
-                "cpu_met": None if bar is None else cpu is not None and cpu <= bar,
+                "met": None if undecided else share is not None and share <= bar,
+                "cpu_met": None if undecided else cpu is not None and cpu <= bar,
             }
         )
     return checks
@@ -122,7 +125,9 @@ def sentences(checks: list[dict[str, Any]]) -> list[str]:
             text += f", {check['cpu_share']:.2f} of its CPU time"
         if check["at_most"] is not None:
             text += f"; target: at most {check['at_most']}"
-            if not check["met"]:
+            if check["met"] is None:
+                text += " (open: GCN was ended by a limit)"
+            elif not check["met"]:
                 text += " (met by CPU time only)" if check["cpu_met"] else " (not met)"
             elif not check["cpu_met"]:
                 text += " (not met by CPU time)"
