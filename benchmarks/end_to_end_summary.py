@@ -121,8 +121,8 @@ def sentences(checks: list[dict[str, Any]]) -> list[str]:
         if check["share"] is None:
             text += "does not reach GCN's best validation accuracy"
         else:
-            text += f"reaches GCN's best validation accuracy in {check['share']:.2f} of its time"
-            text += f", {check['cpu_share']:.2f} of its CPU time"
+            text += "reaches GCN's best validation accuracy in "
+            text += f"{check['cpu_share']:.2f} of its CPU time, {check['share']:.2f} of its time"
         if check["at_most"] is not None:
             text += f"; target: at most {check['at_most']}"
             if check["met"] is None:
@@ -154,7 +154,10 @@ def write(folder: Path, rows: list[Row], checks: list[dict[str, Any]]) -> None:
         "",
         "Seconds since the start, in parentheses CPU seconds of all threads. The best step has the",
     ]
-    text += ["best validation accuracy; *: ended by the limit of steps or time.", ""]
+    text += [
+        "best validation accuracy; *: ended by the limit of steps or time. On a busy machine, only CPU"
+    ]
+    text += ["seconds can be compared.", ""]
     text += [f"- {sentence}" for sentence in sentences(checks)]
     made = sorted({(row["date"], row["machine"], row["threads"]) for row in rows})
     text += ["", *(f"{date}, {machine}, {threads} threads." for date, machine, threads in made)]
