@@ -12,6 +12,10 @@ PEER = "gcn"
 # Targets: time in which DGT and dgt-plus reach the best validation accuracy of GCN, as a share of
 # the time that GCN takes for it.
 BARS = {"arxiv": 1.0, "twitch": 0.5, "reddit": 0.5, "1M": 1.0}
+NOTE = """\
+Seconds since the start, in parentheses CPU seconds of all threads. The best step has the best
+validation accuracy; *: ended by the limit of steps or time. On a busy machine, only CPU seconds can
+be compared."""
 # One marker and one dash pattern per model, so that the plot can be read without colors.
 STYLES = {
     "dgt": ("o", "-"),
@@ -150,14 +154,7 @@ def write(folder: Path, rows: list[Row], checks: list[dict[str, Any]]) -> None:
     """Writes ``end_to_end.md`` and, if matplotlib is installed, ``end_to_end.png``."""
     header, lines = cells(rows)
     text = ["| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *lines]]
-    text += [
-        "",
-        "Seconds since the start, in parentheses CPU seconds of all threads. The best step has the",
-    ]
-    text += [
-        "best validation accuracy; *: ended by the limit of steps or time. On a busy machine, only CPU"
-    ]
-    text += ["seconds can be compared.", ""]
+    text += ["", NOTE, ""]
     text += [f"- {sentence}" for sentence in sentences(checks)]
     made = sorted({(row["date"], row["machine"], row["threads"]) for row in rows})
     text += ["", *(f"{date}, {machine}, {threads} threads." for date, machine, threads in made)]
