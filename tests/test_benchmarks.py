@@ -93,6 +93,10 @@ def test_time_to_the_accuracy_of_a_peer(tmp_path: Path) -> None:
     assert checks[1]["met"] is None
     dgt["curve"][0][2] = 0.8
     assert summary.summarize(rows)[0]["met"]
+    gcn["stopped"] = "time"
+    assert summary.summarize(rows)[0]["met"] is None
+    assert "(open: GCN was ended by a limit)" in summary.sentences(summary.summarize(rows))[0]
+    gcn["stopped"] = "patience"
     summary.write(tmp_path, rows, summary.summarize(rows))
     text = (tmp_path / "end_to_end.md").read_text()
     times = "0.5 (0.7) | 4.0 (6.0) | 8.0 (12.0) | 4.0 (6.0)"
