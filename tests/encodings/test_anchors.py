@@ -64,7 +64,7 @@ def test_a_model_with_anchors_by_budget(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(anchors, "SMALL_GRAPH", 20)
     monkeypatch.setattr(anchors, "FEW_ANCHORS", 5)
     data = block_graph(60)
-    small = {"hidden_channels": 8, "heads": 2, "keys": 2, "length": 4, "epochs": 2}
+    small = {"model": "dgt", "hidden_channels": 8, "heads": 2, "keys": 2, "length": 4, "epochs": 2}
     few = NodeClassifier(**small).fit(data)
     assert len(few.facts_.anchors or []) == 5
     every = NodeClassifier(**small, anchor_rule="budget").fit(data)

@@ -18,7 +18,7 @@ from tests.encodings.test_encodings import dense_katz
 from tests.sequences.graphs import graphs
 from tests.small import block_graph
 
-SMALL = {"hidden_channels": 8, "heads": 2, "keys": 2, "length": 4, "epochs": 3}
+SMALL = {"model": "dgt", "hidden_channels": 8, "heads": 2, "keys": 2, "length": 4, "epochs": 3}
 
 
 def links_graph(nodes: int = 60, seed: int = 0) -> Data:

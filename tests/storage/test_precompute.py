@@ -229,7 +229,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "40 segments in " in shown
     assert ", 28 of them new" in shown
-    assert main(["prepare", GRAPH, *FLAGS, "--model=dgt-light", "--encoding=none"]) == 0
+    assert main(["prepare", GRAPH, *FLAGS[1:], "--model=dgt-light", "--encoding=none"]) == 0
     shown = capsys.readouterr().out
     assert "10 segments in " in shown
     assert ", 10 of them new" in shown

@@ -43,7 +43,7 @@ def test_the_defaults_are_in_the_final_comparison(graph, tmp_path, monkeypatch):
     assert found["val_accuracy_std"] == pytest.approx(0.001)
     best = max(r["settings"]["lr"] for r in records(tmp_path) if r["state"] == "complete")
     assert found["settings"]["lr"] == best
-    text = (tmp_path / "colors-dgt.toml").read_text()
+    text = (tmp_path / "colors-dgt-plus.toml").read_text()
     assert "the mean of 3 runs (defaults: 1.30%): the best of 20 trials" in text
     report = (tmp_path / "report.md").read_text()
     assert "Final comparison" in report
@@ -57,12 +57,12 @@ def test_the_defaults_are_kept_if_nothing_is_better(graph, tmp_path, monkeypatch
         return settings["lr"] if split < 2 else 0.5
 
     train_by(monkeypatch, curve)
-    found = search(graph, Config(), tmp_path, trials=12, runs=2, final_runs=3, workers=1)
+    found = search(graph, Config.of("dgt"), tmp_path, trials=12, runs=2, final_runs=3, workers=1)
     assert max(r["val_accuracy"] or 0 for r in records(tmp_path)) > 0.01
     assert not found["better"]
     assert found["changed"] == {}
     written = Config.from_dict(read_toml(tmp_path / "colors-dgt.toml"))
-    assert written == Config().replace(metric="accuracy")
+    assert written == Config.of("dgt").replace(metric="accuracy")
     assert "No settings are better than the defaults" in (tmp_path / "report.md").read_text()
     assert "the defaults, which none of 12 trials" in (tmp_path / "colors-dgt.toml").read_text()
 

@@ -292,10 +292,10 @@ def test_given_settings_are_not_searched(graph, tmp_path, trained):
     for settings in trained:
         assert not {"lr", "blocks", "gamma"} & settings.keys()
         assert "dropout" in settings
-    best = Config.from_dict(read_toml(out / "colors-dgt.toml"))
+    best = Config.from_dict(read_toml(out / "colors-dgt-plus.toml"))
     assert (best.train.lr, best.model.blocks, best.model.gamma) == (0.01, 2, 9)
     every = [f"--{name}={value}" for name, value in points(paper_grid("dgt"))[0].items()]
-    tokens = ["tune", graph, "--out", str(tmp_path / "new"), "--grid", "paper"]
+    tokens = ["tune", graph, "--out", str(tmp_path / "new"), "--model", "dgt", "--grid", "paper"]
     assert main([*tokens, *(flag.replace("_", "-", 1) for flag in every)]) == 2
     assert not (tmp_path / "new").exists()
 
@@ -549,10 +549,13 @@ def test_your_own_graph_from_the_command_line(graph, tmp_path, monkeypatch, caps
     assert main([*tokens, "--runs", "2", "--workers", "1"]) == 0
     shown = capsys.readouterr()
     assert "2 of 2 trials" in shown.err
-    assert f"next: dgt train {graph} --config tune/colors-dgt/colors-dgt.toml" in shown.out
-    assert sorted(path.name for path in Path("tune/colors-dgt").iterdir()) == [
-        "colors-dgt.toml", "history.png", "report.md", "search.json", "study.log", "trials.jsonl",
-    ]  # fmt: skip
+    assert (
+        f"next: dgt train {graph} --config tune/colors-dgt-plus/colors-dgt-plus.toml" in shown.out
+    )
+    assert sorted(path.name for path in Path("tune/colors-dgt-plus").iterdir()) == [
+        *("colors-dgt-plus.toml", "history.png", "report.md"),
+        *("search.json", "study.log", "trials.jsonl"),
+    ]
     assert main([*tokens, "--runs", "2", "--json"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["trials"] == 2
