@@ -137,3 +137,12 @@ def test_several_encodings_as_flag_and_in_a_file(tmp_path: Path) -> None:
     config.write_text("\n".join(line for line in text if not line.startswith("graph")))
     assert main(["train", "cora", "--out", str(again), "--config", str(config), "--quiet"]) == 0
     assert (again / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
+
+
+def test_a_file_of_another_model_than_the_flag_is_refused(tmp_path, capsys):
+    file = tmp_path / "settings.toml"
+    file.write_text('[model]\nmodel = "gcn"\nhidden_channels = 8\n')
+    command = ["train", "cora", "--config", str(file), "--out", str(tmp_path / "run")]
+    assert main([*command, "--model", "dgt"]) == 2
+    assert "has the settings of model 'gcn', got --model dgt" in capsys.readouterr().err
+    assert main([*command, "--model", "gcn", "--epochs", "1", "--quiet"]) == 0

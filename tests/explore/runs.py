@@ -25,7 +25,7 @@ def train(folder: Path, name: str = "run", graph: Path | None = None, **settings
     """Trains on a small graph in a folder, and returns the folder of the run."""
     graph = graph or write_graph(folder / "graph.pt")
     out = folder / name
-    quick = QUICK | {"epochs": 12} | settings
+    quick = QUICK | {"model": "dgt", "epochs": 12} | settings
     NodeClassifier(**quick).fit(load(str(graph)), out=out, graph=str(graph))
     return out
 

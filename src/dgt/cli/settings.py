@@ -86,7 +86,9 @@ def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) 
         if argument.name == "GRAPH" or Path in (argument.hint, *get_args(argument.hint)):
             _require_path(argument)
     for token in given.get("--config", []):
-        _fill_in_file(arguments, read_toml(Path(token.value)), token.value)
+        tables = read_toml(Path(token.value))
+        _require_same_model(arguments, tables, token.value)
+        _fill_in_file(arguments, tables, token.value)
     preset = any(token.implicit_value is True for token in given.get("--preset", []))
     if preset and given.get("GRAPH"):
         graph, model = given["GRAPH"][0].value, _model(arguments)
@@ -101,6 +103,22 @@ def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) 
         model = _model(arguments)
         defaults = PAPER | {"model": model} | own_defaults(model)
         _fill_in_values(arguments, defaults, f"default of {model}")
+
+
+def _require_same_model(arguments: ArgumentCollection, tables: dict[str, Any], place: str) -> None:
+    """Raises an error if a file has the settings of another model than a flag names: values that
+    suit one model would silently become those of another."""
+    flag = arguments.get("--model", default=None)
+    table = tables.get("model")
+    named = table.get("model") if isinstance(table, dict) else None
+    if flag is None or not flag.tokens or named is None:
+        return
+    wanted = _model(arguments)
+    if named != wanted:
+        raise InputError(
+            f"{place}: has the settings of model {named!r}, got --model {wanted}; leave out "
+            "--model, or remove model and what belongs to it from the file"
+        )
 
 
 def _require_integers(argument: Argument) -> None:

@@ -25,8 +25,8 @@ class EncodingConfig:
         default="katz",
         metadata=described(
             ENCODINGS,
-            "Positional encoding that dgt and transformer add to the features, or several, whose "
-            "columns are put side by side.",
+            "Positional encoding that dgt, dgt-plus and transformer add to the features, or "
+            "several, whose columns are put side by side.",
         ),
     )
     katz_order: int = 1

@@ -166,15 +166,15 @@ class TrainConfig:
     lr: float = 0.01
     """Learning rate of Adam."""
     weight_decay: float = 5e-4
-    """Weight decay. For dgt, of the blocks without their queries, and of the head; for the other
-    models, of all weights."""
+    """Weight decay. For dgt and dgt-plus, of the blocks without their queries, and of the head; for
+    the other models, of all weights."""
     feature_weight_decay: float = 5e-4
-    """Weight decay of the layers of dgt that embed the features."""
+    """Weight decay of the layers of dgt and dgt-plus that embed the features."""
     encoding_weight_decay: float = 2e-3
-    """Weight decay of the layers of dgt that embed the positional encoding."""
+    """Weight decay of the layers of dgt and dgt-plus that embed the positional encoding."""
     key_weight_decay: float = 5e-4
-    """Weight decay of the queries of dgt, which place and weigh the keys. A large value keeps the
-    keys evenly spread."""
+    """Weight decay of the queries of dgt and dgt-plus, which place and weigh the keys, and of the
+    probes of dgt-plus. A large value keeps the keys evenly spread."""
     average: float = 0.0
     """Decay of the exponential moving average of the weights, which is what is validated and saved.
     0: no average."""
@@ -207,8 +207,8 @@ class TrainConfig:
     """Training nodes per step, with the nodes that they can reach. Unset: all, in one step per
     epoch."""
     chunk_size: int | None = None
-    """Nodes that a step processes at a time: less memory and more time for the same result. Unset:
-    all at once."""
+    """Nodes that a step processes at a time: less memory and more time for the same result, except
+    that dgt-plus then chooses no batch norm. Unset: all at once."""
     compile: bool = False
     """Compile the training step of dgt, dgt-light or dgt-plus with torch.compile; this takes a
     minute."""
