@@ -21,8 +21,8 @@ CHUNK = 1024
 LARGE_CHUNK = 8192
 # Above this number of nodes, undirected graphs are sorted in single precision, with hubs.
 EXACT_NODES = 12_000
-HUBS = 32
-COMMUNITIES = 48
+HUBS = 48
+COMMUNITIES = 64
 # A hub has at least so many neighbors per node of a sequence. What it passes on to one of them is
 # then too little to bring it into the sequence. A node with few neighbors must be pushed.
 NEIGHBORS_PER_NODE = 16
@@ -31,7 +31,7 @@ NEAR_PER_NODE = 8
 MOST_NEAR = 256
 LEAST_TOLERANCE = 1e-7  # in single precision
 # Stands for the method of large graphs in the names of cached files. Increase it when they change.
-VERSION = 2
+VERSION = 3
 
 
 def default_tolerance(length: int, hubs: bool = False) -> float:
