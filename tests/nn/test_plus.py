@@ -221,8 +221,12 @@ def test_numbers_are_read_too():
 def test_defaults_follow_the_number_of_features_unless_they_are_set():
     many, few = Sizes(5000, 2000, 900, 500, 5, False), Sizes(5000, 2000, 900, 7, 2, False)
     config = Config.of("dgt-plus")
-    assert config.by_rule(rule(many)) == config
-    assert config.by_rule(rule(many._replace(nodes=100_000))).sequences.length == 16
+    assert config.by_rule(rule(many._replace(directed=True))) == config
+    longer = config.replace(blocks=2, length=64, key_weight_decay=1.0)
+    assert config.by_rule(rule(many)).flat() == longer.flat()
+    large = config.by_rule(rule(many._replace(nodes=100_000)))
+    assert large.sequences.length == 16
+    assert large.model.blocks == 1
     assert config.by_rule(rule(many._replace(minority=50))) == config.replace(average=0.0)
     assert config.by_rule(rule(few)).model.labels == "hide"
     assert config.by_rule(rule(few._replace(minority=50))).model.labels == "read"

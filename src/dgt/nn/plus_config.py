@@ -14,7 +14,7 @@ FEW_FEATURES = 64
 # From this number of training nodes outside of the most frequent class on, a tenth of the training
 # nodes is enough for a step, and there is enough to learn from for several blocks.
 MANY_NODES = 500
-# Above this number of nodes, shorter sequences save time and memory.
+# Above this number of nodes, shorter sequences and one block save time and memory.
 LARGE = 50_000
 NEAR = ("neighbors", "ppr")
 
@@ -46,15 +46,21 @@ def build(config: Config, in_channels: int, out_channels: int, encoding_channels
 def rule(sizes: Sizes) -> dict[str, Any]:
     """Returns the settings that follow from the sizes of a graph.
 
-    Many features, such as words, need strong dropout, and one block is enough. Few features leave
-    nothing to drop: what a node is like depends on its surroundings, on all of them alike, so that
-    the kernel is wide. If there is enough to learn from, several blocks read them, with labels.
-    Averaged weights pay off unless there are many features and little to learn from.
+    Many features, such as words, need strong dropout. If edges have no direction, two blocks read
+    long sequences, with keys that stay near their start; otherwise one block is enough. Few
+    features leave nothing to drop: what a node is like depends on its surroundings, on all of them
+    alike, so that the kernel is wide. If there is enough to learn from, several blocks read them,
+    with labels. Averaged weights pay off unless there are many features and little to learn from.
     """
-    length = {"length": 16} if sizes.nodes > LARGE else {}
+    large = sizes.nodes > LARGE
+    length = {"length": 16} if large else {}
     many = sizes.minority >= MANY_NODES
     if sizes.features >= FEW_FEATURES:
-        return length if many else length | {"average": 0.0}
+        if not many:
+            return length | {"average": 0.0}
+        if sizes.directed or large:
+            return length
+        return {"blocks": 2, "length": 64, "key_weight_decay": 1.0}
     return length | {
         "criteria": ("alike-out", *NEAR) if sizes.directed else NEAR,
         "labels": "hide" if many else "read",
