@@ -118,12 +118,12 @@ def test_files_that_cannot_be_read(tmp_path: Path):
         InputError, match=r"none for dgt on nothing-like-it, expected one of .*chameleon-dgt"
     ):
         read_preset("nothing-like-it", "dgt")
-    without = next(model for model in MODELS if f"cora-{model}" not in presets())
+    without = next(model for model in MODELS if f"chameleon-{model}" not in presets())
     with pytest.raises(
         InputError,
-        match=rf"{without} on cora; leave out --preset .*, such as --model dgt-plus: [a-z0-9, -]+$",
+        match=rf"{without} on chameleon; leave out --preset .*, such as --model dgt-plus: [a-z0-9, -]+$",
     ):
-        read_preset("cora", without)
+        read_preset("chameleon", without)
 
 
 NUMBERS = [
