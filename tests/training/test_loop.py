@@ -144,6 +144,33 @@ def test_stops_after_patience_epochs_without_improvement(problem):
     assert len(history.epochs) == history.best_epoch + 7 < 5000
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize("select_by", ["metric", "loss"])
+def test_the_best_epoch_is_that_of_the_metric_or_of_the_loss(
+    problem, tmp_path: Path, monkeypatch, select_by: str, resumed: bool
+):
+    monkeypatch.setattr(train, "CHECKPOINT_SECONDS", 0.0)
+    inputs, y, train_mask, val_mask = problem
+    # Noise in the labels, which training fits in the end.
+    noise = torch.randint(0, 3, y.shape, generator=torch.Generator().manual_seed(0))
+    y = torch.where(torch.arange(len(y)) % 3 == 0, noise, y)
+    config = TrainConfig(lr=0.05, epochs=60, patience=60, select_by=select_by)
+
+    def run(model: Net, resume: bool = False) -> History:
+        own = Whole(inputs), TASK, y, train_mask, val_mask, config
+        return fit(model, *own, folder=RunFolder(tmp_path), resume=resume)
+
+    if resumed:
+        with pytest.raises(KeyboardInterrupt):
+            run(net(stop_after=45))
+    history = run(net(), resume=resumed)
+    rows = history.epochs
+    by_metric = max(rows, key=lambda row: (row["val_accuracy"], -row["val_loss"]))["epoch"]
+    by_loss = min(rows, key=lambda row: row["val_loss"])["epoch"]
+    assert by_metric != by_loss
+    assert history.best_epoch == {"metric": by_metric, "loss": by_loss}[select_by]
+
+
 def test_nodes_outside_train_and_val_do_not_matter(problem):
     inputs, y, train_mask, val_mask = problem
     config = TrainConfig(epochs=10)

@@ -181,8 +181,10 @@ class TrainConfig:
     epochs: int = 1000
     """Maximum number of epochs."""
     patience: int = 100
-    """Epochs without a better value of the metric on the validation nodes, or an equal one with a
-    lower loss, after which training stops."""
+    """Epochs without a better one on the validation nodes, after which training stops."""
+    select_by: Literal["metric", "loss"] = "metric"
+    """What makes an epoch better on the validation nodes. metric: the value of the metric; among
+    equal values, the loss. loss: the loss, which varies less if there are few validation nodes."""
     task: Literal["classification", "multilabel", "regression"] = "classification"
     """What is predicted: one class per node, several labels per node (in a table, separated by
     semicolons), or a number per node."""

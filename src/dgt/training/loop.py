@@ -58,10 +58,10 @@ def fit(
 ) -> History:
     """Trains a model and loads the weights of the best epoch.
 
-    The best epoch has the best value of the task's metric on validation nodes; ties are broken by
-    the validation loss. Training stops after ``config.patience`` epochs without improvement. The
-    same seed gives the same weights, bit for bit, on the CPU of the same machine, for any number of
-    threads.
+    The best epoch has the best value of the task's metric on validation nodes, where ties are
+    broken by the validation loss, or the least validation loss (``config.select_by``). Training
+    stops after ``config.patience`` epochs without improvement. The same seed gives the same
+    weights, bit for bit, on the CPU of the same machine, for any number of threads.
 
     Args:
         model: Any module whose ``model(**inputs, nodes=nodes)`` returns the logits of these nodes,
@@ -76,7 +76,7 @@ def fit(
         resume: Continue from the checkpoint in ``folder``, if there is one. The result is the same
             as that of uninterrupted training.
         progress: Show the metric on stderr.
-        on_epoch: Called after each epoch with its number and the best value of the metric so far.
+        on_epoch: Called after each epoch with its number and the metric in the best one so far.
             An error that it raises ends training without a result.
     """
     device = next(model.parameters()).device
@@ -93,6 +93,10 @@ def fit(
     best: dict[str, Tensor] = {}
     average = {name: value.clone() for name, value in model.state_dict().items()}
     metric = task.metrics[task.metric]
+
+    def quality(value: float, loss: float) -> tuple[float, float]:
+        value = value if metric.larger_is_better else -value
+        return (-loss, value) if config.select_by == "loss" else (value, -loss)
 
     with seeded(config.seed, device):
         if resume and (
@@ -136,9 +140,7 @@ def fit(
                 log(row)
                 _keep(folder, config, epoch, average)
                 at.seconds = before + time.monotonic() - started
-                value = val_value if metric.larger_is_better else -val_value
-                least = at.best_value if metric.larger_is_better else -at.best_value
-                if not best or (value, -val_loss) > (least, -at.best_loss):
+                if not best or quality(val_value, val_loss) > quality(at.best_value, at.best_loss):
                     at.best_epoch, at.best_value, at.best_loss = epoch, val_value, val_loss
                     best = {name: weight.clone() for name, weight in average.items()}
                 if on_epoch is not None:
