@@ -5,10 +5,11 @@ under torchrun. The losses of all epochs, the predictions and the peak memory of
 compared; node sequences are computed before, in a separate process. Then the logits of some batches
 are compared with those of the whole graph, for one and two blocks.
 
-Several ranks add sums over nodes in a different order, so that their last bits differ. In single
-precision, this is enough for runs to diverge on a large graph, especially as the kernel is cut off
-at a weight that is not yet small (exp(-4) by default), where a last bit can move a key across the
-end of its window. In double precision, the runs agree.
+Runs in single precision diverge on a large graph if a last bit differs: Adam divides gradients by
+their size, and the kernel is cut off at a weight that is not yet small (exp(-4) by default), where
+a last bit can move a key across the end of its window. Ranks therefore add up sums over nodes in
+blocks, see ``dgt.ops.sums``, and the weights have the bits of those of one process. The losses
+differ by the rounding of the loss itself.
 """
 
 import argparse

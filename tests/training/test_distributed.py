@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import torch
 from torch import Tensor
 
 from dgt.cli import main
@@ -113,6 +114,39 @@ def test_losses_in_double_precision_agree_to_the_last_digits(graph, tmp_path):
         losses.append([json.loads(line)["train_loss"] for line in lines])
     assert losses[0] != losses[1]  # two ranks sum in another order
     assert losses[0] == pytest.approx(losses[1], abs=1e-13)
+
+
+# Small blocks of nodes, so that a small graph has several; it writes the weights of each epoch.
+BLOCKS = """
+import os, sys, torch
+import dgt.training.loop as loop
+from dgt.cli import main
+from dgt.ops import sums
+sums.BLOCK = 16
+step, weights = loop.step, []
+def recorded(model, *arguments):
+    weights.append(torch.cat([w.detach().flatten() for w in model.parameters()]))
+    return step(model, *arguments)
+loop.step = recorded
+code = main(sys.argv[2:])
+if os.environ.get("RANK", "0") == "0":
+    torch.save(torch.stack(weights), sys.argv[1])
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("model", ["dgt", "dgt-plus"])
+def test_weights_in_single_precision_are_those_of_one_process(model, graph, tmp_path):
+    script = tmp_path / "blocks.py"
+    script.write_text(BLOCKS)
+    for ranks in (1, 2):
+        command = [str(script), str(tmp_path / f"{ranks}.pt"), "train", str(graph), "--quiet"]
+        command += ["--model", model, "--out", str(tmp_path / f"{model}-{ranks}"), *SETTINGS]
+        done = torchrun(ranks, *command)
+        assert done.returncode == 0, done.stderr
+    one, two = (torch.load(tmp_path / f"{ranks}.pt") for ranks in (1, 2))
+    assert len(one) == 20
+    assert torch.equal(one, two)
 
 
 def test_two_ranks_in_bfloat16(graph, tmp_path):

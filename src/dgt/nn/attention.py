@@ -1,5 +1,7 @@
 """Deformable Graph Attention."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -7,7 +9,7 @@ from dgt.config import ModelConfig
 from dgt.nn import rows
 from dgt.nn.level import Level
 from dgt.ops.checks import check_all
-from dgt.ops.deformable_attention import Kernel, deformable_attention
+from dgt.ops.deformable_attention import Exchange, Kernel, deformable_attention
 from dgt.ops.deformable_attention.reference import position_weights
 from dgt.ops.dropout import dropout as drop
 from dgt.ops.dropout import dropout_rows
@@ -144,9 +146,38 @@ class DeformableGraphAttention(nn.Module):
         Returns:
             Shape: ``(Q, C)``.
         """
-        query = self.queries(queries, criteria)
-        read = deformable_attention(values, level.sequences, query, self.kernel)
-        return self.mix(read, criteria)
+        return self.mix(self.look(values, level, self.asked(queries, criteria)), criteria)
+
+    def asked(self, queries: Tensor, criteria: slice = ALL) -> tuple[Tensor, ...]:
+        """Computes what the attention needs of each query: the offsets and the attention of its
+        keys.
+
+        Returns:
+            Tensors of shape ``(Q, ..., T, M, K)``.
+        """
+        return (self.queries(queries, criteria),)
+
+    def look(
+        self,
+        values: Tensor,
+        level: Level,
+        asked: Sequence[Tensor],
+        exchange: Exchange | None = None,
+    ) -> Tensor:
+        """Reads the values at the keys of each query.
+
+        Args:
+            values: Values of all nodes or, with an ``exchange``, of those that this rank owns.
+                Shape: ``(N, T, M, D)``.
+            level: Holds the sequences of the queries. Shape: ``(T, Q, L)``.
+            asked: From :meth:`asked`.
+            exchange: Provides the values that other ranks own.
+
+        Returns:
+            Shape: ``(Q, T, M, D)``.
+        """
+        (query,) = asked
+        return deformable_attention(values, level.sequences, query, self.kernel, exchange)
 
     def mix(self, read: Tensor, criteria: slice = ALL) -> Tensor:
         """Mixes what was read over heads and criteria.

@@ -25,6 +25,11 @@ def precision_of(model: nn.Module) -> AbstractContextManager[object]:
     return model._autocast() if isinstance(model, _Forward) else nullcontext()
 
 
+def is_mixed(model: nn.Module) -> bool:
+    """Returns whether a model computes in bfloat16."""
+    return isinstance(model, _Forward)
+
+
 class _Forward(nn.Module):
     """Runs the forward pass of the next class under autocast."""
 

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import reduce
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import pairwise, repeat
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from dgt.ops import sums
+from dgt.ops.deformable_attention import Exchange
 from dgt.ops.dropout import rows_from
 from dgt.ops.sparse import Rows, take_rows
 
@@ -60,21 +62,13 @@ class AllAtOnce:
     def each(
         self, part: Part, *inputs: Tensor | Rows | None, nodes: Tensor | None = None
     ) -> Tensor:
-        return part(*inputs)
+        with sums.rows_of(nodes):
+            return part(*inputs)
 
     def attend(self, attention: "DeformableGraphAttention", z: Tensor, level: "Level") -> Tensor:
         values = attention.project(z, labels=level.labels)
-        return attention.read(values, level, level.rows(z))
-
-
-class Exchange(Protocol):
-    """How ranks, each of which owns a range of the nodes, exchange their values."""
-
-    def gather(self, own: Tensor) -> Tensor:
-        """Returns the rows of all nodes, given the rows of the nodes that each rank owns."""
-
-    def sum_own(self, rows: Tensor) -> Tensor:
-        """Returns the rows of the nodes that this rank owns, summed over all ranks."""
+        with sums.rows_of(level.nodes):
+            return attention.read(values, level, level.rows(z))
 
 
 class Chunks(AllAtOnce):
@@ -83,30 +77,30 @@ class Chunks(AllAtOnce):
 
     Args:
         size: Nodes per chunk.
-        exchange: Provides the values of nodes that other ranks own, if there are several ranks.
-        first: Index of the first node that this rank owns.
-        before: Number of the ``nodes`` passed to the model that precede those of this rank.
     """
 
-    def __init__(
-        self, size: int, exchange: Exchange | None = None, *, first: int = 0, before: int = 0
-    ) -> None:
+    first = 0
+    """Index of the first node in the whole graph."""
+    before = 0
+    """Index of the first of the ``nodes`` passed to the model among those of the whole graph."""
+
+    def __init__(self, size: int) -> None:
         self.size = size
-        self.exchange = exchange
-        self.first = first
-        self.before = before
 
     def each(
         self, part: Part, *inputs: Tensor | Rows | None, nodes: Tensor | None = None
     ) -> Tensor:
         row = self.first if nodes is None else self.before
+        count = next(_count(x) for x in inputs if x is not None)
+        ends = chunk_ends(count, self.size, sums.bounds_of(nodes))
         random = torch.get_rng_state()
-        outs = []
-        for i, rows in enumerate(zip(*(_split(x, self.size) for x in inputs), strict=False)):
+        outs, start = [], 0
+        for *rows, end in zip(*(_split(x, ends) for x in inputs), ends, strict=False):
             # A dropout mask depends on the row and on a random seed, which all chunks must share.
             torch.set_rng_state(random)
-            first = row + i * self.size
-            outs.append(checkpoint(_from_row, first, part, *rows, use_reentrant=False))
+            some = None if nodes is None else nodes[start:end]
+            outs.append(checkpoint(_of_rows, row + start, some, part, *rows, use_reentrant=False))
+            start = end
         return outs[0] if len(outs) == 1 else torch.cat(outs)
 
     def attend(self, attention: "DeformableGraphAttention", z: Tensor, level: "Level") -> Tensor:
@@ -116,35 +110,46 @@ class Chunks(AllAtOnce):
         for t in range(attention.criteria):
             torch.set_rng_state(random)  # dropout is the same for all criteria
             fixed = attention, slice(t, t + 1), level
-            outs.append(checkpoint(self._one_criterion, *fixed, z, queries, use_reentrant=False))
+            outs.append(checkpoint(_one_criterion, *fixed, z, queries, use_reentrant=False))
         return reduce(torch.add, outs)
 
-    def _one_criterion(
-        self,
-        attention: "DeformableGraphAttention",
-        criterion: slice,
-        level: "Level",
-        z: Tensor,
-        queries: Tensor,
-    ) -> Tensor:
-        values = _from_row(self.first, attention.project, z, criterion, level.labels)
-        if self.exchange is not None:
-            own = values.flatten(1)
-            values = _Exchanged.apply(own, self.exchange).unflatten(1, values.shape[1:])
-        return attention.read(values, level.of(criterion, z.device), queries, criterion)
 
+class Shared(Chunks):
+    """Processes the nodes that one of several ranks owns. Attention holds the values that other
+    ranks own of one criterion at a time.
 
-class _Exchanged(torch.autograd.Function):
-    """Gathers the rows of all nodes from the ranks that own them."""
+    Every row is computed by the same operations as by :class:`AllAtOnce`, in the same order, so
+    that it has the same bits.
 
-    @staticmethod
-    def forward(ctx: Any, own: Tensor, exchange: Exchange) -> Tensor:
-        ctx.exchange = exchange
-        return exchange.gather(own)
+    Args:
+        size: Nodes per chunk.
+        exchange: Provides the values of nodes that other ranks own.
+        first: Index of the first node that this rank owns.
+        before: Number of the ``nodes`` passed to the model that precede those of this rank.
+    """
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return ctx.exchange.sum_own(grads[0]), None
+    def __init__(self, size: int, exchange: Exchange, *, first: int, before: int) -> None:
+        super().__init__(size)
+        self.exchange = exchange
+        self.first = first
+        self.before = before
+
+    def attend(self, attention: "DeformableGraphAttention", z: Tensor, level: "Level") -> Tensor:
+        with rows_from(self.first):
+            values = attention.project(z, labels=level.labels).split(1, dim=1)
+        with sums.rows_of(level.nodes):
+            # The axis of the criteria is the third from the end.
+            asked = [x.split(1, dim=-3) for x in attention.asked(level.rows(z))]
+            reads = [
+                attention.look(
+                    values[t],
+                    level.of(slice(t, t + 1), z.device),
+                    [x[t] for x in asked],
+                    self.exchange,
+                )
+                for t in range(attention.criteria)
+            ]
+            return attention.mix(torch.cat(reads, dim=1))
 
 
 ALL_AT_ONCE = AllAtOnce()
@@ -156,16 +161,45 @@ def _way() -> AllAtOnce:
     return ALL_AT_ONCE if torch.compiler.is_compiling() else _current.get()
 
 
-def _from_row(row: int, part: Part, *arguments: Any) -> Tensor:
-    with rows_from(row):
+def chunk_ends(count: int, size: int, bounds: sums.Bounds | None) -> list[int]:
+    """Returns the end of each chunk of at most ``size`` rows; at the bounds of blocks, if there are
+    any and they are not further apart."""
+    if bounds is None:
+        return [*range(size, count, size), count]
+    ends = [0]
+    for low, high in pairwise(bounds):
+        if high - ends[-1] > size and low > ends[-1]:
+            ends.append(low)
+        ends += range(ends[-1] + size, high, size)
+    return [*ends[1:], count]
+
+
+def _one_criterion(
+    attention: "DeformableGraphAttention",
+    criterion: slice,
+    level: "Level",
+    z: Tensor,
+    queries: Tensor,
+) -> Tensor:
+    values = attention.project(z, criterion, level.labels)
+    with sums.rows_of(level.nodes):
+        return attention.read(values, level.of(criterion, z.device), queries, criterion)
+
+
+def _of_rows(row: int, nodes: Tensor | None, part: Part, *arguments: Any) -> Tensor:
+    with rows_from(row), sums.rows_of(nodes):
         return part(*arguments)
 
 
-def _split(x: Tensor | Rows | None, size: int) -> Iterable[Tensor | Rows | None]:
+def _count(x: Tensor | Rows) -> int:
+    return len(x.matrix if isinstance(x, Rows) else x)
+
+
+def _split(x: Tensor | Rows | None, ends: list[int]) -> Iterable[Tensor | Rows | None]:
     if x is None:
         return repeat(None)
+    sizes = [end - start for start, end in pairwise([0, *ends])]
     if isinstance(x, Rows):
-        count = max(1, len(x.matrix))
-        return (take_rows(x, i, min(i + size, count)) for i in range(0, count, size))
+        return (take_rows(x, end - size, end) for size, end in zip(sizes, ends, strict=True))
     # One autograd node for all chunks: separate slices would each allocate a full-size gradient.
-    return x.split(size)
+    return x.split(sizes)

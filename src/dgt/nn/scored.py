@@ -1,12 +1,14 @@
 """Deformable Graph Attention with scores that see what is read."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from dgt.config import ModelConfig
 from dgt.nn.attention import ALL, DeformableGraphAttention
 from dgt.nn.level import Level
-from dgt.ops.deformable_attention import Kernel
+from dgt.ops.deformable_attention import Exchange, Kernel
 from dgt.ops.half import statistics_type
 from dgt.ops.linear import Linear, linear
 from dgt.ops.scored_attention import scored_attention
@@ -115,14 +117,25 @@ class ScoredGraphAttention(DeformableGraphAttention):
         weight = self.labels.weight.unflatten(0, (self.criteria, -1))[criteria].flatten(0, 1)
         return linear(labels, weight.t(), values.flatten(1)).view_as(values)
 
-    def read(self, values: Tensor, level: Level, queries: Tensor, criteria: slice = ALL) -> Tensor:
+    def asked(self, queries: Tensor, criteria: slice = ALL) -> tuple[Tensor, ...]:
+        """Computes what the attention needs of each query: its keys and its probes. Arguments as
+        for :meth:`DeformableGraphAttention.asked`."""
+        return self.queries(queries, criteria), self.probes(queries, criteria)
+
+    def look(
+        self,
+        values: Tensor,
+        level: Level,
+        asked: Sequence[Tensor],
+        exchange: Exchange | None = None,
+    ) -> Tensor:
         """Reads the values that the keys and the scores of each query choose. Arguments as for
-        :meth:`DeformableGraphAttention.read`."""
+        :meth:`DeformableGraphAttention.look`."""
         if level.closeness is None:
             raise ValueError("the attention needs the closeness of the nodes, got none")
-        query, probe = self.queries(queries, criteria), self.probes(queries, criteria)
-        inputs = (values, level.sequences, level.closeness, query, probe)
-        return self.mix(scored_attention(*inputs, self.kernel, self.skip), criteria)
+        inputs = values, level.sequences, level.closeness
+        query, probe = asked
+        return scored_attention(*inputs, query, probe, self.kernel, self.skip, exchange)
 
     def probes(self, z: Tensor, criteria: slice = ALL) -> Tensor:
         r"""Computes the probes :math:`\mathbf{u}` and, last, the sharpness :math:`b`.

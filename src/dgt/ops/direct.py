@@ -39,6 +39,7 @@ class Operator:
         hints.pop("return", None)
         self._types = [TYPES.get(hint, (hint,)) for hint in hints.values()]
         self._function: type[torch.autograd.Function] | None = None
+        self._rounded: type[torch.autograd.Function] | None = None
 
     def __call__(self, *inputs: Any) -> Any:
         if torch.compiler.is_compiling() or _is_watched() or len(inputs) != len(self._types):
@@ -72,6 +73,24 @@ class Operator:
         forms = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
         name = self.operator._name.replace("::", "_")
         self._function = type(name, (torch.autograd.Function,), forms)
+
+        def forward_rounded(ctx: Any, *inputs: Any) -> Any:
+            output = self(*(_single(x) for x in inputs))
+            setup_context(ctx, inputs, output)
+            return output
+
+        forms = {"forward": staticmethod(forward_rounded), "backward": staticmethod(backward)}
+        self._rounded = type(f"{name}_rounded", (torch.autograd.Function,), forms)
+
+    def rounded(self, *inputs: Any) -> Any:
+        """Calls the operator with inputs in double precision rounded to single precision. Their
+        gradients are not rounded: those of several calls can then be added up in any order."""
+        assert self._rounded is not None
+        return self._rounded.apply(*inputs)
+
+
+def _single(x: Any) -> Any:
+    return x.float() if isinstance(x, Tensor) and x.dtype == torch.float64 else x
 
 
 def _is_watched() -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from dgt.ops import sums
 from dgt.ops.checks import real
 from dgt.ops.define import define
 from dgt.ops.half import HALF
@@ -35,11 +36,43 @@ def linear(x: Tensor, weight: Tensor, added: Tensor | None = None) -> Tensor:
     """
     if x.dim() != 2:
         return x @ weight if added is None else x @ weight + added
+    if is_wide(weight, x):
+        return _linear.rounded(x, weight, added)
     return _linear(x, weight, added)
 
 
-def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
-    """Computes ``x.t() @ grad``, a sum over all nodes.
+def is_wide(weight: Tensor, x: Tensor) -> bool:
+    """Returns whether a weight is in double precision only for its gradient, see
+    :meth:`dgt.ops.direct.Operator.rounded`."""
+    return weight.dtype == torch.float64 and x.dtype == torch.float32
+
+
+def add_bias(x: Tensor, bias: Tensor) -> Tensor:
+    """Computes ``x + bias``; the gradient of the bias is a sum over blocks of nodes."""
+    if is_wide(bias, x) or sums.uses_blocks(x):
+        return _AddBias.apply(x, bias)
+    return x + bias.to(x.dtype)
+
+
+class _AddBias(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
+        ctx.bounds = sums.current()
+        return x + bias.to(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        return grads[0], bias_gradient(grads[0], ctx.bounds)
+
+
+def bias_gradient(grad: Tensor, bounds: sums.Bounds | None) -> Tensor:
+    """Computes ``grad.sum(0)``, in double precision if there are several blocks of nodes."""
+    return sums.add_up(lambda rows: grad[rows].sum(0), grad, bounds)
+
+
+def weight_gradient(x: Tensor, grad: Tensor, bounds: sums.Bounds | None = None) -> Tensor:
+    """Computes ``x.t() @ grad``, a sum over all nodes, in double precision if there are several
+    blocks of nodes, see :mod:`dgt.ops.sums`.
 
     If the left factor has few columns (5, 6, 7, 9, 10 or 11) and the right one has more, MKL splits
     the sum among its threads, and the last bits depend on their number. The wider factor is
@@ -50,7 +83,9 @@ def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
         for some, grads in zip(x.split(ROWS), grad.split(ROWS), strict=True):
             total += weight_gradient(some.float(), grads.float())
         return total.to(x.dtype)
-    return x.t() @ grad if x.size(1) >= grad.size(1) else (grad.t() @ x).t().contiguous()
+    if x.size(1) >= grad.size(1):
+        return sums.add_up(lambda rows: x[rows].t() @ grad[rows], x, bounds)
+    return sums.add_up(lambda rows: grad[rows].t() @ x[rows], x, bounds).t().contiguous()
 
 
 def _plain(x: Tensor, weight: Tensor, added: Tensor | None) -> Tensor:
@@ -91,14 +126,16 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     x, weight, added = inputs
     ctx.save_for_backward(x, weight)
     ctx.added = 0 if added is None else added.dim()
+    ctx.bounds = sums.current()
 
 
 def _autograd(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     x, weight = ctx.saved_tensors
+    added = bias_gradient(grad, ctx.bounds) if ctx.added == 1 else grad
     return (
-        _linear(grad, weight.t(), None) if ctx.needs_input_grad[0] else None,
-        weight_gradient(x, grad) if ctx.needs_input_grad[1] else None,
-        (None, grad.sum(0), grad)[ctx.added],
+        _linear(grad, weight.to(grad.dtype).t(), None) if ctx.needs_input_grad[0] else None,
+        weight_gradient(x, grad, ctx.bounds) if ctx.needs_input_grad[1] else None,
+        added if ctx.added else None,
     )
 
 

@@ -5,11 +5,12 @@ processes is in :mod:`dgt.training.ranks`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dgt.nn.level import Level
 from dgt.nn.rows import Chunks, using
@@ -79,6 +80,11 @@ class Whole:
 
     def add_up(self, tensors: Iterable[Tensor]) -> None:
         """Sums each tensor over all processes, in place."""
+
+    def gradients(self, model: nn.Module) -> AbstractContextManager[None]:
+        """Returns a context for a forward and a backward pass, at whose end the gradients of the
+        weights are summed over all processes."""
+        return nullcontext()
 
     def identity(self) -> str:
         """Returns a fingerprint of the inputs."""

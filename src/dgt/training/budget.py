@@ -79,6 +79,10 @@ def of_chunks(
     at_once = min(chunk, own) * (6 + 4 * model.heads * model.keys / model.hidden_channels)
     at_once += 3 * queries * _probe(config)
     rows = kept + exchanged + queries * (4 + 2 * classes / model.hidden_channels) + at_once
+    if ranks > 1:  # what is kept of all criteria, and its gradients
+        T = len(config.criteria)
+        query = 2 * T * model.heads * model.keys / model.hidden_channels + T * _probe(config)
+        rows += 2 * own * T + 2 * queries * (T + query)
     copy = _of_sequences(config) * queries
     return int(FLOAT[model.precision] * model.hidden_channels * rows) + copy
 
@@ -100,9 +104,10 @@ def _of_sequences(config: Config) -> int:
 def _planes(config: Config, tasks: int) -> float:
     """Returns the memory of the planes of values that threads gather from, in rows of C channels
     per node."""
-    planes = 2 * min(torch.get_num_threads(), tasks) / config.model.heads
-    # They are in single precision, and in half precision so are copies of their inputs and outputs.
-    return 5 * planes if config.model.precision == "bfloat16" else planes
+    # Values and, in double precision, their gradients. In half precision, the planes are in single
+    # precision too, and so are copies of their inputs and outputs.
+    each = {"double": 2, "single": 3, "bfloat16": 12}[config.model.precision]
+    return each * min(torch.get_num_threads(), tasks) / config.model.heads
 
 
 def most_rows(config: Config, nodes: int, batch: int) -> list[int]:

@@ -1,10 +1,11 @@
 """Training and prediction with known labels as input, of which some are hidden."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from dgt.training.batching import Batched, Forward, Whole
 
@@ -69,6 +70,9 @@ class Hidden(Whole):
 
     def add_up(self, tensors: Iterable[Tensor]) -> None:
         self.steps.add_up(tensors)
+
+    def gradients(self, model: nn.Module) -> AbstractContextManager[None]:
+        return self.steps.gradients(model)
 
     def identity(self) -> str:
         return f"{self.steps.identity()} hidden {SHARE}"

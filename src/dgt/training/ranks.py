@@ -1,14 +1,17 @@
 """A training step with several processes, each of which owns a range of the nodes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 from dgt.errors import InputError
-from dgt.nn.rows import Chunks, using
+from dgt.nn.precision import is_mixed
+from dgt.nn.rows import Shared, using
+from dgt.ops import sums
 from dgt.ops.half import statistics_type
 from dgt.ops.sparse import Rows, take_rows
 from dgt.system.devices import move
@@ -44,7 +47,7 @@ class Ranks(Whole):
         self._identity = by_first(Whole(inputs).identity)
         N = inputs["sequences"].size(1)
         self.total = N
-        self.share = -(-N // size())
+        self.share = share_of(N, size())
         self.start, self.stop = rank() * self.share, min(N, (rank() + 1) * self.share)
         if (size() - 1) * self.share >= N:
             raise InputError(f"{size()} processes are too many for a graph with {N} nodes")
@@ -71,7 +74,7 @@ class Ranks(Whole):
     def logits(self, model: Forward, nodes: Tensor | None = None) -> Tensor:
         before = self.start if nodes is None else int((nodes < self.start).sum())
         own = None if nodes is None else self.rows_of(nodes)
-        with using(Chunks(self.chunk, self, first=self.start, before=before)):
+        with using(Shared(self.chunk, self, first=self.start, before=before)):
             return model(**self.given, nodes=own)
 
     def predict(self, model: Forward) -> Tensor:
@@ -99,6 +102,24 @@ class Ranks(Whole):
         for tensor, total in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
             tensor.copy_(total.view_as(tensor))
 
+    @contextmanager
+    def gradients(self, model: nn.Module) -> Iterator[None]:
+        # The weights are in double precision for a while, with the same values. So are their
+        # gradients, which are rounded only after they were added up.
+        weights = list(model.parameters())
+        kept = [weight.data for weight in weights]
+        for weight in weights:
+            if weight.is_cpu and not is_mixed(model):
+                weight.grad, weight.data = None, weight.data.double()
+        try:
+            yield
+            self.add_up(w.grad for w in weights if w.grad is not None)
+        finally:
+            for weight, data in zip(weights, kept, strict=True):
+                grad, weight.grad = weight.grad, None
+                weight.data = data
+                weight.grad = None if grad is None else grad.to(data.dtype)
+
     def identity(self) -> str:
         return self._identity
 
@@ -120,6 +141,12 @@ class Ranks(Whole):
             rows = torch.cat([rows, rows.new_zeros(count - len(rows), rows.size(1))])
         _all_gather(everything, rows.contiguous())
         return everything
+
+
+def share_of(nodes: int, ranks: int) -> int:
+    """Returns the number of nodes per rank: whole blocks of nodes, if there are enough."""
+    share = -(-nodes // (ranks * sums.BLOCK)) * sums.BLOCK
+    return share if (ranks - 1) * share < nodes else -(-nodes // ranks)
 
 
 def _copy(x: Tensor, start: int, stop: int, device: torch.device) -> Rows:

@@ -92,11 +92,11 @@ def step(
     Returns:
         This process's share of the mean loss, and the logits of its own nodes.
     """
-    logits = steps.logits(forward or model, nodes)
-    require_logits(model, logits, len(steps.own(nodes)), task.out_channels)
-    loss = task.loss(logits, y[steps.own(nodes)]) / len(nodes)
-    loss.backward()
-    steps.add_up(w.grad for w in model.parameters() if w.grad is not None)
+    with steps.gradients(model):
+        logits = steps.logits(forward or model, nodes)
+        require_logits(model, logits, len(steps.own(nodes)), task.out_channels)
+        loss = task.loss(logits, y[steps.own(nodes)]) / len(nodes)
+        loss.backward()
     return loss.detach(), logits.detach()
 
 

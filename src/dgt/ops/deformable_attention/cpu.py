@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dgt.ops import sums
 from dgt.ops.define import arrays
 from dgt.ops.deformable_attention import loops
 from dgt.ops.entries import find_wrong_sequences
@@ -41,7 +42,7 @@ def forward(
             out[at] = forward(part, some, of_heads, bilinear, gamma, epsilon, normalize)
         return out
     inputs = arrays(values, sequences, query)
-    tasks, rest = loop_arguments(values, query, bilinear, gamma, epsilon, normalize, planes=1)
+    tasks, rest = loop_arguments(values, query, bilinear, gamma, epsilon, normalize)
     fine = threads.run(loops.forward, tasks, *inputs, *rest, out.numpy().ravel())
     check_found(fine, "deformable_attention", values, sequences)
     return out
@@ -56,17 +57,22 @@ def backward(
     gamma: float,
     epsilon: float,
     normalize: bool,
+    *,
+    wide: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    grads = [empty(x.shape, x.dtype) for x in (values, query)]
+    """Returns the gradients of values and queries; if ``wide``, the former in double precision."""
+    kinds = (values, torch.double if wide else values.dtype), (query, query.dtype)
+    grads = [empty(x.shape, kind) for x, kind in kinds]
     if values.dtype in HALF:
         for at, (of_out, part), some, of_heads in _by_heads(query, sequences, grad, values):
             found = backward(of_out, part, some, of_heads, bilinear, gamma, epsilon, normalize)
             grads[0][at], grads[1][:, :, *at[1:]] = found
         return grads[0], grads[1]
     upstream, *inputs = arrays(grad, values, sequences, query)
-    tasks, rest = loop_arguments(values, query, bilinear, gamma, epsilon, normalize, planes=2)
+    tasks, rest = loop_arguments(values, query, bilinear, gamma, epsilon, normalize)
     outs = arrays(*grads)
-    fine = threads.run(loops.backward, tasks, *inputs, *rest, upstream.ravel(), *outs)
+    totals = room_for_sums(values, query, wide)
+    fine = threads.run(loops.backward, tasks, *inputs, *rest, totals, upstream.ravel(), *outs)
     check_found(fine, "deformable_attention_backward", values, sequences)
     return grads[0], grads[1]
 
@@ -109,7 +115,6 @@ def loop_arguments(
     gamma: float,
     epsilon: float,
     normalize: bool,
-    planes: int,
 ) -> tuple[int, tuple[Any, ...]]:
     """Returns the number of tasks, and the arguments between the inputs and the outputs of a
     loop."""
@@ -119,5 +124,16 @@ def loop_arguments(
     half_width = 1.0 if bilinear else epsilon
     W = 2 * math.ceil(half_width)
     kernel = (bilinear, real(gamma), real(half_width), normalize)
-    room = empty((threads.count(T * M), planes, N, D), values.dtype).numpy()
+    room = empty((threads.count(T * M), N, D), values.dtype).numpy()
     return T * M, (*kernel, *((0,) * n for n in (D, W, K)), room)
+
+
+def room_for_sums(values: Tensor, query: Tensor, wide: bool) -> np.ndarray:
+    """Returns where each thread of a backward pass adds up the gradients of the values of a head.
+
+    As each is a sum over the queries that read a node, those of large graphs are added up in double
+    precision, see :mod:`dgt.ops.sums`.
+    """
+    N, T, M, D = values.shape
+    wide = wide or N > sums.BLOCK
+    return empty((threads.count(T * M), N, D), torch.double if wide else values.dtype).numpy()

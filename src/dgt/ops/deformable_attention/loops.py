@@ -180,7 +180,7 @@ def forward(
     real = planes.dtype.type
     N, T, M, _ = values.shape
     Q, L = sequences.shape[1], sequences.shape[2]
-    plane = planes[thread, 0]
+    plane = planes[thread]
     sampled, g = np.empty(2 * len(K), planes.dtype), np.empty(len(K) * len(W), planes.dtype)
     first, total = np.empty(len(K), np.int64), np.empty(len(K), planes.dtype)
     w = np.zeros(L + 2 * len(W), planes.dtype)  # position i is at index len(W) + i
@@ -223,13 +223,14 @@ def forward(
 def backward(
     thread: int, threads: int, values: Any, sequences: Any, query: Any,
     bilinear: bool, gamma: Any, epsilon: Any, normalize: bool, D: Any, W: Any, K: Any,
-    planes: Any, grad: Any, grad_values: Any, grad_query: Any,
+    planes: Any, sums: Any, grad: Any, grad_values: Any, grad_query: Any,
 ) -> bool:  # fmt: skip
-    """Runs the tasks of one thread; ``grad`` is flat. Returns False if a node index is invalid."""
+    """Runs the tasks of one thread; ``grad`` is flat. The gradients of values are added up in
+    ``sums``, which may be in double precision. Returns False if a node index is invalid."""
     real = planes.dtype.type
     N, T, M, _ = values.shape
     Q, L = sequences.shape[1], sequences.shape[2]
-    plane, grad_plane = planes[thread, 0], planes[thread, 1]
+    plane, grad_plane = planes[thread], sums[thread]
     w = np.zeros(L + 2 * len(W), planes.dtype)  # position i is at index len(W) + i
     s = np.zeros(L + 2 * len(W), planes.dtype)  # each value's product with the upstream gradient
     read = np.zeros(L + 2 * len(W), planes.dtype)  # 1 where a window lies
@@ -246,7 +247,7 @@ def backward(
     for task in range(thread, T * M, threads):
         t, m = task // M, task % M
         copy_in(values, t, m, plane, D)
-        grad_plane[:] = real(0)
+        grad_plane[:] = 0
         for step in range(Q + 1):
             if step < Q:
                 q, begin, odd = step, (step % 2) * L, step % 2

@@ -13,17 +13,28 @@ from torch import Tensor
 from dgt.ops.checks import ANY, at_least, real
 from dgt.ops.define import define
 from dgt.ops.deformable_attention import cpu, reference
+from dgt.ops.deformable_attention.exchanged import Exchange, Exchanged
 from dgt.ops.deformable_attention.reference import POSITIVE, TAKES, Kernel
 from dgt.ops.half import in_single
 
 
 def deformable_attention(
-    values: Tensor, sequences: Tensor, query: Tensor, kernel: Kernel
+    values: Tensor,
+    sequences: Tensor,
+    query: Tensor,
+    kernel: Kernel,
+    exchange: Exchange | None = None,
 ) -> Tensor:
-    """Computes :func:`reference.deformable_attention` in the fastest form for the device."""
+    """Computes :func:`reference.deformable_attention` in the fastest form for the device.
+
+    With an ``exchange``, the values are those of the nodes that this rank owns.
+    """
     bilinear = kernel.interpolation == "bilinear"
     numbers = (kernel.gamma, kernel.epsilon, kernel.normalize)
-    return _forward(values, sequences, query, bilinear, *numbers)
+    inputs = (values, sequences, query, bilinear, *numbers)
+    if exchange is not None:
+        return Exchanged.apply(_forward, _wide_backward, exchange, *inputs)
+    return _forward(*inputs)
 
 
 def _plain(
@@ -63,6 +74,15 @@ def _fused_backward(*inputs: Any) -> tuple[Tensor, Tensor]:
     _, values, _, query, bilinear, _, epsilon, _ = inputs
     fits = cpu.fits(values, query, bilinear, epsilon)
     return (cpu.backward if fits else in_single(_plain_backward))(*inputs)
+
+
+def _wide_backward(*inputs: Any) -> tuple[Tensor, Tensor]:
+    """Returns the gradient of values in double precision where possible."""
+    _, values, _, query, bilinear, _, epsilon, _ = inputs
+    single = values.is_cpu and values.dtype == torch.float32
+    if single and cpu.fits(values, query, bilinear, epsilon):
+        return cpu.backward(*inputs, wide=True)
+    return _backward(*inputs)
 
 
 _takes = {

@@ -239,7 +239,7 @@ def dot_scatter(
             builder.store(code.sum(product), code.item(7, loop.index))
             weight = code.splat(builder.load(code.item(2, loop.index)))
             change = builder.fmul(weight, u, flags=FLAGS)
-            code.store_row(builder.fadd(code.load_row(8, at), change, flags=FLAGS), 8, at)
+            code.add_row(change, 8, at)
         return context.get_dummy_value()
 
     arguments = (plane, rows, weights, begin, end, upstream, start, dots, grad_plane, D)

@@ -31,6 +31,16 @@ class Code:
         self.vector = ir.VectorType(self.real, D)
         self.align = signature.args[0].dtype.bitwidth // 8
 
+    def add_row(self, change: Any, array: int, start: Any) -> None:
+        """Adds a row to one of an array, which may be in double precision."""
+        pointer, flags = self.item(array, start), FLAGS
+        kind = ir.VectorType(pointer.type.pointee, self.D)
+        if kind != self.vector:
+            change = self.builder.fpext(change, kind)
+        pointer = self.builder.bitcast(pointer, kind.as_pointer())
+        total = self.builder.fadd(self.builder.load(pointer, align=self.align), change, flags=flags)
+        self.builder.store(total, pointer, align=self.align)
+
     def item(self, array: int, index: Any) -> Any:
         return self.builder.gep(self.data[array], [index])
 
@@ -44,8 +54,12 @@ class Code:
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         call = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
         start = self.builder.mul(row, row.type(self.D))
-        pointer = self.builder.bitcast(self.item(plane, start), byte)
-        self.builder.call(call, [pointer, number(0), number(3), number(1)])
+        # A row of doubles takes two cache lines where one of floats takes one.
+        lines = 2 if self.data[plane].type.pointee == ir.DoubleType() and self.D == 16 else 1
+        for line in range(lines):
+            at = self.builder.add(start, start.type(8 * line))
+            pointer = self.builder.bitcast(self.item(plane, at), byte)
+            self.builder.call(call, [pointer, number(0), number(3), number(1)])
 
     def load_row(self, array: int, start: Any) -> Any:
         pointer = self.builder.bitcast(self.item(array, start), self.vector.as_pointer())

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from dgt.ops.checks import Check, real
 from dgt.ops.dropout import operators
+from dgt.ops.linear import is_wide
 
 __all__ = ["Dropout", "dropout", "dropout_linear", "dropout_rows", "rows_from"]
 
@@ -116,6 +117,8 @@ def dropout_linear(x: Tensor, weight: Tensor, bias: Tensor, p: float, row: int =
     Returns:
         Shape: ``(N, C)``.
     """
+    if is_wide(weight, x):
+        return operators.dropout_linear.rounded(x, weight, bias, _seed(), p, row)
     return operators.dropout_linear(x, weight, bias, _seed(), p, row)
 
 

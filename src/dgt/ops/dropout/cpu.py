@@ -12,6 +12,7 @@ from dgt.ops.dropout.reference import GROUP, dropped_rows, threshold_of
 from dgt.ops.half import statistics_type
 from dgt.ops.linear import weight_gradient
 from dgt.ops.memory import empty
+from dgt.ops.sums import uses_blocks
 from dgt.system import threads
 
 
@@ -50,11 +51,16 @@ def dropout_linear(
 
 
 def dropout_linear_backward(grad: Tensor, x: Tensor, seed: Tensor, p: float, row: int) -> Tensor:
+    return sum_dropped(grad, x, seed, p, row).to(x.dtype)
+
+
+def sum_dropped(grad: Tensor, x: Tensor, seed: Tensor, p: float, row: int) -> Tensor:
+    """Returns the gradient of the weight, in double precision if there are several blocks."""
     single = statistics_type(x)
-    total = torch.zeros(x.size(1), grad.size(1), dtype=single)
+    total = torch.zeros(x.size(1), grad.size(1), dtype=torch.double if uses_blocks(x) else single)
     for rows, dropped in dropped_rows(dropout, x, seed, p, row):
         total += weight_gradient(dropped, grad[rows].to(single))
-    return total.to(x.dtype)
+    return total
 
 
 def _flat(*tensors: Tensor) -> list[np.ndarray]:

@@ -12,6 +12,7 @@ from dgt.ops import checks
 from dgt.ops.checks import ANY, Takes, number, real
 from dgt.ops.define import define
 from dgt.ops.dropout import cpu, reference
+from dgt.ops.linear import bias_gradient, is_wide
 
 _p = number(0, 1)
 # Bounds far above the size of any tensor, below which sums of indices cannot overflow.
@@ -101,13 +102,16 @@ dropout_linear_backward = define(
 
 
 def _setup_linear(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    x, _, _, seed, ctx.p, ctx.row = inputs
+    x, weight, _, seed, ctx.p, ctx.row = inputs
     ctx.save_for_backward(x, seed)
+    ctx.wide = is_wide(weight, x)
 
 
 def _autograd_linear(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    grad_weight = dropout_linear_backward(grad, *ctx.saved_tensors, ctx.p, ctx.row)
-    return None, grad_weight, grad.sum(0), None, None, None
+    x, seed = ctx.saved_tensors
+    sum_up = cpu.sum_dropped if ctx.wide and grad.is_cpu else dropout_linear_backward
+    grad_weight = sum_up(grad, x, seed, ctx.p, ctx.row)
+    return None, grad_weight, bias_gradient(grad, None), None, None, None
 
 
 dropout_linear.register_autograd(_autograd_linear, setup_context=_setup_linear)

@@ -81,7 +81,7 @@ def forward(
     """Runs the tasks of one thread; ``out`` is flat. Returns False if a node index is invalid."""
     T, M = values.shape[1:3]
     Q, L = sequences.shape[1], sequences.shape[2]
-    plane, half = planes[thread, 0], L + LANES
+    plane, half = planes[thread], L + LANES
     w = np.zeros(L + 2 * len(W), planes.dtype)  # position i is at index len(W) + i
     sampled, g = np.empty(2 * len(K), planes.dtype), np.empty(len(K) * len(W), planes.dtype)
     first, total = np.empty(len(K), np.int64), np.empty(len(K), planes.dtype)
@@ -123,13 +123,14 @@ def backward(
     thread: int, threads: int,
     values: Any, sequences: Any, closeness: Any, query: Any, probe: Any, skip: int,
     bilinear: bool, gamma: Any, epsilon: Any, normalize: bool, D: Any, W: Any, K: Any,
-    planes: Any, grad: Any, grad_values: Any, grad_query: Any, grad_probe: Any,
+    planes: Any, sums: Any, grad: Any, grad_values: Any, grad_query: Any, grad_probe: Any,
 ) -> bool:  # fmt: skip
-    """Runs the tasks of one thread; ``grad`` is flat. Returns False if a node index is invalid."""
+    """Runs the tasks of one thread; ``grad`` is flat. The gradients of values are added up in
+    ``sums``, which may be in double precision. Returns False if a node index is invalid."""
     real = planes.dtype.type
     T, M = values.shape[1:3]
     Q, L = sequences.shape[1], sequences.shape[2]
-    plane, grad_plane, half = planes[thread, 0], planes[thread, 1], L + LANES
+    plane, grad_plane, half = planes[thread], sums[thread], L + LANES
     # As in the forward pass; ``s`` holds the gradient of each position's weight before the scores.
     w, s = np.zeros((2, L + 2 * len(W)), planes.dtype)
     sampled2 = np.empty((2, 2 * len(K)), planes.dtype)
@@ -145,7 +146,7 @@ def backward(
     for task in range(thread, T * M, threads):
         t, m = task // M, task % M
         copy_in(values, t, m, plane, D)
-        grad_plane[:] = real(0)
+        grad_plane[:] = 0
         for step in range(Q + 1):
             if step < Q:
                 odd, head = step % 2, ((step + AHEAD) * T + t) * M + m

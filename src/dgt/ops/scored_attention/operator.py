@@ -13,6 +13,7 @@ from torch import Tensor
 from dgt.ops.checks import ANY, at_least, real
 from dgt.ops.define import define
 from dgt.ops.deformable_attention.cpu import fits, out_shape
+from dgt.ops.deformable_attention.exchanged import Exchange, Exchanged
 from dgt.ops.deformable_attention.reference import POSITIVE, Kernel
 from dgt.ops.scored_attention import cpu, reference
 from dgt.ops.scored_attention.reference import SKIP, TAKES
@@ -26,11 +27,18 @@ def scored_attention(
     probe: Tensor,
     kernel: Kernel,
     skip: int = 0,
+    exchange: Exchange | None = None,
 ) -> Tensor:
-    """Computes :func:`reference.scored_attention` in the fastest form for the device."""
+    """Computes :func:`reference.scored_attention` in the fastest form for the device.
+
+    With an ``exchange``, the values are those of the nodes that this rank owns.
+    """
     bilinear = kernel.interpolation == "bilinear"
     numbers = (kernel.gamma, kernel.epsilon, kernel.normalize)
-    return _forward(values, sequences, closeness, query, probe, bilinear, *numbers, skip)
+    inputs = (values, sequences, closeness, query, probe, bilinear, *numbers, skip)
+    if exchange is not None:
+        return Exchanged.apply(_forward, _wide_backward, exchange, *inputs)
+    return _forward(*inputs)
 
 
 def _plain(
@@ -77,6 +85,15 @@ def _fused_backward(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
     _, values, _, _, query, _, bilinear, _, epsilon, _, _ = inputs
     fast = fits(values, query, bilinear, epsilon)
     return (cpu.backward if fast else _plain_backward)(*inputs)
+
+
+def _wide_backward(*inputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns the gradient of values in double precision where possible."""
+    _, values, _, _, query, _, bilinear, _, epsilon, _, _ = inputs
+    single = values.is_cpu and values.dtype == torch.float32
+    if single and fits(values, query, bilinear, epsilon):
+        return cpu.backward(*inputs, wide=True)
+    return _backward(*inputs)
 
 
 _takes = {

@@ -140,7 +140,7 @@ def sum_scatter(
             builder.store(builder.fadd(builder.load(total), product, flags=FLAGS), total)
             change = builder.fmul(weight, u, flags=FLAGS)
             change = builder.fadd(change, builder.fmul(factor, v, flags=FLAGS), flags=FLAGS)
-            code.store_row(builder.fadd(code.load_row(11, place), change, flags=FLAGS), 11, place)
+            code.add_row(change, 11, place)
         code.store_row(builder.load(total), 10, args[9])
         return context.get_dummy_value()
 

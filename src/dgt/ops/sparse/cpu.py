@@ -9,6 +9,7 @@ from torch import Tensor
 from dgt.ops.define import FAST, arrays
 from dgt.ops.edges.loops import transpose
 from dgt.ops.memory import empty
+from dgt.ops.sums import uses_blocks
 from dgt.system import threads
 
 
@@ -21,9 +22,19 @@ def csr_matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Ten
 def csr_matmul_backward(
     crow: Tensor, col: Tensor, values: Tensor, grad: Tensor, in_channels: int
 ) -> Tensor:
+    wide = uses_blocks(grad)
+    return csr_matmul_sum(crow, col, values, grad, in_channels, wide).to(grad.dtype)
+
+
+def csr_matmul_sum(
+    crow: Tensor, col: Tensor, values: Tensor, grad: Tensor, in_channels: int, wide: bool = True
+) -> Tensor:
+    """Returns the gradient of the weight, by default added up in double precision."""
     # Sorted by columns, the product gathers instead of scattering.
     start, row, edge = (torch.from_numpy(x) for x in transpose(*arrays(crow, col), in_channels))
-    return csr_matmul(start, row, values[edge], grad)
+    out = empty((in_channels, grad.size(1)), torch.double if wide else grad.dtype)
+    threads.run(_product, 1 + edge.numel() // 8192, *arrays(start, row, values[edge], grad, out))
+    return out
 
 
 @njit(**FAST)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dgt.ops.dropout import dropout, dropout_linear
-from dgt.ops.linear import linear
+from dgt.ops.linear import add_bias, linear
 from dgt.ops.sparse.product import csr_matmul
 from dgt.ops.sparse.rows import Parts, Rows
 
@@ -47,7 +47,7 @@ class SparseLinear(nn.Module):
             x = x if isinstance(x, Parts) else Parts.of(x)
             values = dropout(x.values, self.dropout, self.training, start=before)
             out = csr_matmul(x.crow, x.columns, values, self.weight)
-            return out if self.bias is None else out + self.bias.to(out.dtype)
+            return out if self.bias is None else add_bias(out, self.bias)
         dropped = self.training and self.dropout > 0
         if dropped and self.bias is not None and not x.requires_grad:
             row = before // max(1, x.size(1))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from dgt.ops.checks import index, pointers, real, size
 from dgt.ops.define import define
-from dgt.ops.linear import linear
+from dgt.ops.linear import is_wide, linear
 from dgt.ops.sparse import cpu, reference
 
 
@@ -35,6 +35,8 @@ def csr_matmul(crow: Tensor, col: Tensor, values: Tensor, weight: Tensor) -> Ten
     Returns:
         Shape: ``(N, C)``.
     """
+    if is_wide(weight, values):
+        return _csr_matmul.rounded(crow, col, values, weight)
     return _csr_matmul(crow, col, values, weight)
 
 
@@ -60,11 +62,14 @@ def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None
     crow, col, values, weight = inputs
     ctx.save_for_backward(crow, col, values)
     ctx.in_channels = weight.size(0)
+    ctx.wide = is_wide(weight, values)
 
 
 def _autograd(ctx: Any, grad: Tensor) -> tuple[None, None, None, Tensor]:
     # The stored values are features or encodings, which are not learned.
-    return None, None, None, _csr_matmul_backward(*ctx.saved_tensors, grad, ctx.in_channels)
+    crow, col, values = ctx.saved_tensors
+    sum_up = cpu.csr_matmul_sum if ctx.wide and grad.is_cpu else _csr_matmul_backward
+    return None, None, None, sum_up(crow, col, values, grad, ctx.in_channels)
 
 
 _csr_matmul.register_autograd(_autograd, setup_context=_setup_context)
