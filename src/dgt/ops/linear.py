@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from dgt.ops.checks import real
 from dgt.ops.define import define
@@ -12,6 +13,8 @@ from dgt.ops.memory import convert, empty
 
 ROWS = 8192
 """Rows of a half-precision input that are converted to single precision at a time."""
+FAST_COLUMNS = 16
+"""The least number of columns on the right for which MKL's product is fast."""
 
 
 class Linear(nn.Linear):
@@ -43,14 +46,25 @@ def weight_gradient(x: Tensor, grad: Tensor) -> Tensor:
 
     If the left factor has few columns (5, 6, 7, 9, 10 or 11) and the right one has more, MKL splits
     the sum among its threads, and the last bits depend on their number. The wider factor is
-    therefore put on the left. On the CPU, half precision is converted some rows at a time.
+    therefore put on the left. MKL also takes several times as long for few columns on the right as
+    for 16, so that zeros are added to them. On the CPU, half precision is converted some rows at a
+    time.
     """
     if x.is_cpu and x.dtype in HALF:
         total = torch.zeros(x.size(1), grad.size(1))
         for some, grads in zip(x.split(ROWS), grad.split(ROWS), strict=True):
             total += weight_gradient(some.float(), grads.float())
         return total.to(x.dtype)
-    return x.t() @ grad if x.size(1) >= grad.size(1) else (grad.t() @ x).t().contiguous()
+    if x.size(1) < grad.size(1):
+        return _wide_first(grad, x).t().contiguous()
+    return _wide_first(x, grad).contiguous()
+
+
+def _wide_first(wide: Tensor, narrow: Tensor) -> Tensor:
+    columns = narrow.size(1)
+    if wide.is_cpu and 1 < columns < FAST_COLUMNS <= wide.size(1):
+        narrow = pad(narrow, (0, FAST_COLUMNS - columns))
+    return (wide.t() @ narrow)[:, :columns]
 
 
 def _plain(x: Tensor, weight: Tensor, added: Tensor | None) -> Tensor:
