@@ -127,10 +127,8 @@ class DeformableGraphAttention(nn.Module):
         Returns:
             Shape: ``(N, T, M, D)``, with ``D = C / M``.
         """
-        if self.training and self.value_dropout:
-            z = z * self.mask(z)
-        else:
-            z = dropout_rows(z, self.dropout, self.training)
+        z = dropout_rows(z, self.dropout, self.training)
+        z = drop(z, self.value_dropout, self.training)
         weight = self.values.weight.unflatten(0, (self.criteria, -1))[criteria].flatten(0, 1)
         return linear(z, weight.t()).unflatten(1, (-1, self.heads, self.channels // self.heads))
 
@@ -191,11 +189,6 @@ class DeformableGraphAttention(nn.Module):
         """
         weight = self.out.weight.unflatten(1, (self.criteria, -1))[:, criteria].flatten(1)
         return linear(read.flatten(1), weight.t())
-
-    def mask(self, z: Tensor) -> Tensor:
-        """Returns factors for ``z`` that drop whole nodes, and single channels of the others."""
-        mask = drop(torch.ones_like(z[:, :1]), self.dropout, self.training)
-        return drop(mask.expand_as(z).contiguous(), self.value_dropout)
 
     def queries(self, z: Tensor, criteria: slice = ALL) -> Tensor:
         """Computes the linear function of ``z`` that gives the offsets and the attention of the

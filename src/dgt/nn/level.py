@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from dgt.ops.entries import take_sequences
+from dgt.ops.taken import take
 
 
 class Level(NamedTuple):
@@ -31,7 +32,7 @@ class Level(NamedTuple):
         """Returns the level of a few of all nodes."""
         closeness = self.closeness
         if closeness is not None:
-            closeness = closeness[:, nodes.to(closeness.device)]
+            closeness = take(closeness, nodes)
         sequences = take_sequences(self.sequences, nodes)
         return self._replace(sequences=sequences, nodes=nodes, closeness=closeness)
 

@@ -13,6 +13,7 @@ from numba import njit
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
+from dgt.ops.taken import take
 from dgt.system import threads
 
 State = tuple[Any, ...]
@@ -63,7 +64,7 @@ def take_sequences(sequences: Tensor, nodes: Tensor) -> Tensor:
     """Returns the sequences of some nodes, ``sequences[:, nodes]``, of shape ``(T, Q, L)``. They
     are not checked again if all sequences were found correct. The sequences may be on the CPU while
     the nodes are on a GPU."""
-    taken = sequences[:, nodes.to(sequences.device)]
+    taken = take(sequences, nodes)
     if not torch.compiler.is_compiling():
         state = _seen.get(sequences)
         if state is not None and state == _state(sequences, state[-1]):

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from dgt.ops import sums
 from dgt.ops.checks import real
@@ -13,6 +14,8 @@ from dgt.ops.memory import convert, empty
 
 ROWS = 8192
 """Rows of a half-precision input that are converted to single precision at a time."""
+FAST_COLUMNS = 16
+"""The least number of columns on the right for which MKL's product is fast."""
 
 
 class Linear(nn.Linear):
@@ -76,16 +79,26 @@ def weight_gradient(x: Tensor, grad: Tensor, bounds: sums.Bounds | None = None) 
 
     If the left factor has few columns (5, 6, 7, 9, 10 or 11) and the right one has more, MKL splits
     the sum among its threads, and the last bits depend on their number. The wider factor is
-    therefore put on the left. On the CPU, half precision is converted some rows at a time.
+    therefore put on the left. MKL also takes several times as long for few columns on the right as
+    for 16, so that zeros are added to them. On the CPU, half precision is converted some rows at a
+    time.
     """
     if x.is_cpu and x.dtype in HALF:
         total = torch.zeros(x.size(1), grad.size(1))
         for some, grads in zip(x.split(ROWS), grad.split(ROWS), strict=True):
             total += weight_gradient(some.float(), grads.float())
         return total.to(x.dtype)
-    if x.size(1) >= grad.size(1):
-        return sums.add_up(lambda rows: x[rows].t() @ grad[rows], x, bounds)
-    return sums.add_up(lambda rows: grad[rows].t() @ x[rows], x, bounds).t().contiguous()
+    turned = x.size(1) < grad.size(1)
+    wide, narrow = (grad, x) if turned else (x, grad)
+    total = sums.add_up(lambda rows: _wide_first(wide[rows], narrow[rows]), x, bounds)
+    return (total.t() if turned else total).contiguous()
+
+
+def _wide_first(wide: Tensor, narrow: Tensor) -> Tensor:
+    columns = narrow.size(1)
+    if wide.is_cpu and 1 < columns < FAST_COLUMNS <= wide.size(1):
+        narrow = pad(narrow, (0, FAST_COLUMNS - columns))
+    return (wide.t() @ narrow)[:, :columns]
 
 
 def _plain(x: Tensor, weight: Tensor, added: Tensor | None) -> Tensor:

@@ -222,9 +222,11 @@ def update_average(average: dict[str, Tensor], model: nn.Module, kept: float, ep
     """Moves averaged weights toward those of a model, in place. Epochs start at 1."""
     # In the first epochs, the average forgets the initial weights faster.
     kept = min(kept, epoch / (epoch + 10))
-    for name, value in model.state_dict().items():
-        mixed = average[name].lerp(value, 1 - kept) if value.is_floating_point() else value
-        average[name].copy_(mixed)
+    state = model.state_dict()
+    real = [name for name, value in state.items() if value.is_floating_point()]
+    torch._foreach_lerp_([average[n] for n in real], [state[n] for n in real], 1 - kept)
+    for name in state.keys() - real:
+        average[name].copy_(state[name])
 
 
 def _require_finite(row: Row, config: TrainConfig) -> None:

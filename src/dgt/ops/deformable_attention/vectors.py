@@ -113,6 +113,31 @@ class Code:
         pointer = self.builder.bitcast(self.item(array, start), value.type.as_pointer())
         self.builder.store(value, pointer, align=self.align)
 
+    def before(self, index: Any, stop: Any) -> Any:
+        """Returns in which lanes index, index + 1, ... is below ``stop``."""
+        left = self.builder.trunc(self.builder.sub(stop, index), ir.IntType(32))
+        return self.builder.icmp_signed("<", self.positions(ir.IntType(64)(0)), self.splat(left))
+
+    def load_where(self, lanes: Any, array: int, start: Any) -> Any:
+        """Loads a vector, and 0 in other lanes, where the array is not accessed."""
+        kind = ir.VectorType(self.item(array, start).type.pointee, self.D)
+        pointer = self.builder.bitcast(self.item(array, start), kind.as_pointer())
+        size = ir.IntType(32)
+        form = ir.FunctionType(kind, [kind.as_pointer(), size, lanes.type, kind])
+        name = f"llvm.masked.load.v{self.D}{_suffix(kind.element)}.p0"
+        load = cgutils.get_or_insert_function(self.builder.module, form, name)
+        return self.builder.call(load, [pointer, size(4), lanes, ir.Constant(kind, None)])
+
+    def store_where(self, lanes: Any, value: Any, array: int, start: Any) -> None:
+        """Stores the given lanes of a vector."""
+        kind = value.type
+        pointer = self.builder.bitcast(self.item(array, start), kind.as_pointer())
+        size = ir.IntType(32)
+        form = ir.FunctionType(ir.VoidType(), [kind, kind.as_pointer(), size, lanes.type])
+        name = f"llvm.masked.store.v{self.D}{_suffix(kind.element)}.p0"
+        store = cgutils.get_or_insert_function(self.builder.module, form, name)
+        self.builder.call(store, [value, pointer, size(4), lanes])
+
     def variable(self, value: float) -> Any:
         """Returns a variable that holds a vector, at first the same value in all lanes."""
         return cgutils.alloca_once_value(self.builder, self.splat(self.real(value)))
@@ -193,3 +218,10 @@ class Code:
     def _function(self, name: str, kind: Any) -> Any:
         name = f"{name}.v{self.D}{'f32' if self.align == 4 else 'f64'}"
         return cgutils.get_or_insert_function(self.builder.module, kind, name)
+
+
+def _suffix(kind: Any) -> str:
+    """Returns the name of a type in the names of LLVM's functions."""
+    if isinstance(kind, ir.IntType):
+        return f"i{kind.width}"
+    return "f32" if isinstance(kind, ir.FloatType) else "f64"

@@ -24,12 +24,12 @@ from dgt.ops.deformable_attention.loops import (
 from dgt.ops.deformable_attention.simd import (
     add_scaled,
     fill,
-    find_rows,
     gather_sum,
     prefetch,
     prefetch_at,
 )
 from dgt.ops.deformable_attention.vectors import LANES
+from dgt.ops.scored_attention.runs import copy_back, copy_run, find_runs
 from dgt.ops.scored_attention.simd import gather_dots, score, score_gradients, sum_scatter
 
 GROUP = (0,) * LANES
@@ -40,35 +40,37 @@ def _find(
     sequences: Any, query: Any, skip: int, q: int, t: int, m: int,
     bilinear: bool, gamma: Any, epsilon: Any, normalize: bool, D: Any, W: Any, K: Any,
     plane: Any, w: Any, sampled: Any, g: Any, first: Any, total: Any,
-    closeness: Any, rows: Any, positions: Any, weights: Any, close: Any, begin: int,
-) -> tuple[int, int, bool]:  # fmt: skip
-    """Finds the rows that the keys of one head read, their positions in the sequence, their weights
-    before the scores and their closeness, and writes them to the buffers from index ``begin`` on.
-    Copies of the last row with weight 0 follow, so that a loop can read whole groups.
+    closeness: Any, runs: Any, rows: Any, weights: Any, close: Any, begin: int,
+) -> tuple[int, int, int, bool]:  # fmt: skip
+    """Finds the runs of positions that the keys of one head read, and writes their rows, their
+    weights before the scores and their closeness to the buffers from index ``begin`` on. Copies of
+    the last row with weight 0 follow, so that a loop can read whole groups.
 
     Returns the index after the last row, the length of the sequence without the positions that are
-    skipped, and whether all node indices are valid.
+    skipped, the number of runs, and whether all node indices are valid.
     """
     real = g.dtype.type
     n = max(length_of(sequences, t, q) - skip, 0)
     sample_keys(query, q, t, m, sampled, K)
-    low, high = fill_windows(sampled, n, bilinear, gamma, epsilon, normalize, W, K, g, first, total)
+    fill_windows(sampled, n, bilinear, gamma, epsilon, normalize, W, K, g, first, total)
     for k in range(len(K)):
         add_scaled(w, len(W) + first[k], sampled[len(K) + k] / total[k], g, k * len(W), W)
     _, Q, L = sequences.shape
-    end, wrong = find_rows(
-        w, w, len(W), sequences, (t * Q + q) * L + skip, max(low, 0), min(high, n), plane,
-        plane.shape[0], rows, positions, weights, begin, D,
-    )  # fmt: skip
+    start, end, wrong = (t * Q + q) * L + skip, begin, 0
+    count = find_runs(first, n, W, K, runs)
+    for r in range(count):
+        wrong += copy_run(
+            w, len(W), sequences, closeness, start, runs[r, 0], runs[r, 1], plane, plane.shape[0],
+            rows, weights, close, end, D,
+        )  # fmt: skip
+        end += runs[r, 1] - runs[r, 0]
     for k in range(len(K)):
         fill(w, len(W) + first[k], real(0), W)
-    for i in range(begin, end):
-        close[i] = closeness[t, q, skip + positions[i]]
     if end > begin:
         fill(rows, end, rows[end - 1], GROUP)
         fill(close, end, close[end - 1], GROUP)
         fill(weights, end, real(0), GROUP)
-    return end, n, wrong == 0
+    return end, n, count, wrong == 0
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
@@ -82,12 +84,12 @@ def forward(
     T, M = values.shape[1:3]
     Q, L = sequences.shape[1], sequences.shape[2]
     plane, half = planes[thread], L + LANES
-    w = np.zeros(L + 2 * len(W), planes.dtype)  # position i is at index len(W) + i
+    w = np.zeros(L + 2 * len(W) + LANES, planes.dtype)  # position i is at index len(W) + i
     sampled, g = np.empty(2 * len(K), planes.dtype), np.empty(len(K) * len(W), planes.dtype)
     first, total = np.empty(len(K), np.int64), np.empty(len(K), planes.dtype)
     # One query is prepared while the rows of the previous one are on their way to the cache: the
     # first half of these buffers belongs to even queries, the second to odd ones.
-    rows, positions = np.empty(2 * half, np.int64), np.empty(2 * half, np.int64)
+    rows, runs = np.empty(2 * half, np.int64), np.empty((2, len(K), 2), np.int64)
     weights, factors = np.empty(2 * half, planes.dtype), np.empty(2 * half, planes.dtype)
     close, ends = np.empty(2 * half, planes.dtype), np.zeros(2, np.int64)
     fine = True
@@ -101,10 +103,10 @@ def forward(
                 prefetch_at(closeness, (t * Q + step + AHEAD) * L)
                 prefetch_at(probe, head * (len(D) + 1))
                 prefetch_at(out, head * len(D))
-                ends[odd], _, right = _find(
+                ends[odd], _, _, right = _find(
                     sequences, query, skip, step, t, m, bilinear, gamma, epsilon, normalize,
-                    D, W, K, plane, w, sampled, g, first, total, closeness, rows,
-                    positions, weights, close, odd * half,
+                    D, W, K, plane, w, sampled, g, first, total, closeness, runs[odd],
+                    rows, weights, close, odd * half,
                 )  # fmt: skip
                 fine = fine and right
             if step > 0:
@@ -132,15 +134,15 @@ def backward(
     Q, L = sequences.shape[1], sequences.shape[2]
     plane, grad_plane, half = planes[thread], sums[thread], L + LANES
     # As in the forward pass; ``s`` holds the gradient of each position's weight before the scores.
-    w, s = np.zeros((2, L + 2 * len(W)), planes.dtype)
+    w, s = np.zeros((2, L + 2 * len(W) + LANES), planes.dtype)
     sampled2 = np.empty((2, 2 * len(K)), planes.dtype)
     g2 = np.empty((2, len(K) * len(W)), planes.dtype)
     first2, total2 = np.empty((2, len(K)), np.int64), np.empty((2, len(K)), planes.dtype)
-    rows, positions = np.empty(2 * half, np.int64), np.empty(2 * half, np.int64)
+    rows, runs = np.empty(2 * half, np.int64), np.empty((2, len(K), 2), np.int64)
     weights, factors = np.empty(2 * half, planes.dtype), np.empty(2 * half, planes.dtype)
     close, dots = np.empty(2 * half, planes.dtype), np.empty(2 * half, planes.dtype)
     slopes = np.empty(2 * half, planes.dtype)
-    ends, lengths = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    ends, lengths, counts = np.zeros((3, 2), np.int64)
     grad_a = np.empty(len(K), planes.dtype)
     fine = True
     for task in range(thread, T * M, threads):
@@ -155,10 +157,10 @@ def backward(
                 prefetch_at(probe, head * (len(D) + 1))
                 prefetch_at(grad, head * len(D))
                 prefetch_at(grad_probe, head * (len(D) + 1))
-                ends[odd], lengths[odd], right = _find(
+                ends[odd], lengths[odd], counts[odd], right = _find(
                     sequences, query, skip, step, t, m, bilinear, gamma, epsilon, normalize,
                     D, W, K, plane, w, sampled2[odd], g2[odd], first2[odd], total2[odd],
-                    closeness, rows, positions, weights, close, odd * half,
+                    closeness, runs[odd], rows, weights, close, odd * half,
                 )  # fmt: skip
                 fine = fine and right
                 for i in range(odd * half, ends[odd]):
@@ -178,13 +180,14 @@ def backward(
                     plane, rows, weights, dots, begin, end, grad, start, probe, at, grad_probe,
                     grad_plane, D,
                 )  # fmt: skip
-                for i in range(begin, end):
-                    s[len(W) + positions[i]] = slopes[i]
+                for r in range(counts[odd]):
+                    copy_back(slopes, begin, s, len(W), runs[odd, r, 0], runs[odd, r, 1])
+                    begin += runs[odd, r, 1] - runs[odd, r, 0]
                 key_gradients(
                     sampled, n, bilinear, gamma, normalize, W, K, g, first, total, s, grad_a,
                     grad_query, q, t, m,
                 )  # fmt: skip
-                for i in range(begin, end):
-                    s[len(W) + positions[i]] = real(0)
+                for k in range(len(K)):
+                    fill(s, len(W) + first[k], real(0), W)
         copy_out(grad_plane, grad_values, t, m, D)
     return fine

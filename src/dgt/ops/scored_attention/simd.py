@@ -45,8 +45,13 @@ def score(
     _: Any, factors: Any, closeness: Any, weights: Any, begin: Any, end: Any, sharpness: Any
 ) -> Any:
     """Adds sharpness · closeness to the scores ``factors``, replaces them by f = exp(score) / Σ_i
-    weights[i] · exp(score_i), and multiplies the weights by f, for begin <= i < end. Arrays are
-    flat, and read and written in groups of :data:`LANES`; the weights beyond the end must be 0."""
+    weights[i] · exp(score_i), and multiplies the weights by f, for begin <= i < end. Where a weight
+    is 0, f is 0 too. Arrays are flat, and read and written in groups of :data:`LANES`; the weights
+    beyond the end must be 0."""
+
+    def is_read(code: Code, i: Any) -> Any:
+        zero = code.splat(code.real(0.0))
+        return code.builder.fcmp_unordered("!=", code.load_row(2, i), zero)
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = Code(context, builder, signature, args, LANES)
@@ -56,12 +61,14 @@ def score(
         with code.groups(begin, end) as i:
             x = builder.fmul(b, code.load_row(1, i), flags=FLAGS)
             x = builder.fadd(code.load_row(0, i), x, flags=FLAGS)
+            x = builder.select(is_read(code, i), x, code.splat(code.real(-math.inf)))
             code.store_row(x, 0, i)
             builder.store(code.larger(builder.load(most), x), most)
         largest = code.splat(code.most(builder.load(most)))
         total = code.variable(0.0)
         with code.groups(begin, end) as i:
             x = code.exp(builder.fsub(code.load_row(0, i), largest))
+            x = builder.select(is_read(code, i), x, code.splat(code.real(0.0)))
             code.store_row(x, 0, i)
             x = builder.fmul(code.load_row(2, i), x, flags=FLAGS)
             builder.store(builder.fadd(builder.load(total), x, flags=FLAGS), total)
