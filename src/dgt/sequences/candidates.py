@@ -118,6 +118,15 @@ def sparse_candidates(unit: scipy.sparse.csr_array, cache: Path | None = None) -
     return Candidates(index, _sort_sparse, (*rows, unit.shape[1]), lambda length: 2 * length + 32)
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def _product(x, y):  # type: ignore[no-untyped-def]
+    """A product of unit rows, exact in any order of summation."""
+    product = 0.0
+    for f in range(len(x)):
+        product += np.float64(x[f]) * np.float64(y[f])
+    return product
+
+
 @njit(cache=True, nogil=True)
 def _sort_dense(  # type: ignore[no-untyped-def]
     thread, threads, unit, candidates, bases, sequences, scores
@@ -128,10 +137,7 @@ def _sort_dense(  # type: ignore[no-untyped-def]
         filled = insert(sequences[b], scores[b], 0, base, np.inf)
         for node in candidates[b]:
             if node >= 0 and node != base:
-                product = np.int64(0)
-                for f in range(unit.shape[1]):
-                    product += np.int64(unit[base, f]) * np.int64(unit[node, f])
-                score = on_grid(np.float64(product))
+                score = on_grid(_product(unit[base], unit[node]))
                 if score > 0:
                     filled = insert(sequences[b], scores[b], filled, node, score)
 

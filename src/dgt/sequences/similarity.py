@@ -30,7 +30,7 @@ BLOCK = 128
 # Up to this part of all products in single precision, nodes are compared one by one.
 MOST_PART = 32
 # Stands for the method of large graphs in the names of cached files. Increase it when they change.
-VERSION = 3
+VERSION = 4
 
 
 class UnitRows:
