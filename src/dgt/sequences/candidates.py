@@ -13,6 +13,7 @@ from dgt.sequences.sparse_index import SparseIndex
 from dgt.sequences.top import insert
 from dgt.sequences.unit import UNIT, on_grid
 from dgt.system import threads
+from dgt.system.progress import progress_bar
 
 # Rows for which the recall of an index is measured.
 MEASURED = 200
@@ -74,12 +75,16 @@ class Candidates:
         if length not in self._chosen:
             N = self.index.num_rows
             sample = np.random.Generator(np.random.PCG64(0)).permutation(N)[:MEASURED]
-            exact, _ = self._scores(sample, length, self.index.everything)
+            efforts = self.index.efforts()
             tried: list[tuple[float, int, int, Chosen]] = []
-            for effort in self.index.efforts():
-                scores, cost = self._scores(sample, length, effort)
-                recall = _share(exact, scores)
-                tried.append((-min(recall, ENOUGH), cost, len(tried), Chosen(effort, recall)))
+            with progress_bar("Measuring the recall of similarity", 1 + len(efforts)) as advance:
+                exact, _ = self._scores(sample, length, self.index.everything)
+                advance(1)
+                for effort in efforts:
+                    scores, cost = self._scores(sample, length, effort)
+                    recall = _share(exact, scores)
+                    tried.append((-min(recall, ENOUGH), cost, len(tried), Chosen(effort, recall)))
+                    advance(1)
             self._chosen[length] = min(tried)[-1]
         return self._chosen[length]
 

@@ -7,11 +7,12 @@ import numpy as np
 from numba import njit
 
 from dgt.errors import InputError
-from dgt.sequences.lists import TILE, make_lists, train
+from dgt.sequences.lists import TILE, make_lists, train, work
 from dgt.sequences.products import LANES, four_products, lanes_from, lowest, rounded_rows
 from dgt.sequences.top import insert
 from dgt.storage import segments
 from dgt.system import threads
+from dgt.system.progress import progress_bar
 
 # Above this number of rows, an index is faster than the product of all pairs of rows.
 EXACT_NODES = 40_000
@@ -45,11 +46,13 @@ class RowIndex:
         self.rows = rounded_rows(unit, norm)
         kept = None if cache is None else segments.read_arrays(cache)
         count = max(1, int(LISTS_PER_ROOT * len(unit) ** 0.5))
-        centroids = train(self.rows, count) if kept is None else kept[0]
-        if cache is not None and kept is None:
-            with suppress(InputError):
-                segments.write_arrays(cache, [centroids])
-        self.lists = make_lists(self.rows, centroids)
+        total = work(len(unit), count)
+        with progress_bar("Grouping similar nodes", total) as advance:
+            centroids = train(self.rows, count, advance) if kept is None else kept[0]
+            if cache is not None and kept is None:
+                with suppress(InputError):
+                    segments.write_arrays(cache, [centroids])
+            self.lists = make_lists(self.rows, centroids, advance)
         self.num_rows = len(unit)
         self.everything = count
 

@@ -6,10 +6,13 @@ import numpy as np
 from numba import njit
 
 from dgt.sequences.products import LANES, SCALE, four_products, in_groups, lanes_from, lowest
+from dgt.storage.segments import Advance
 from dgt.system import threads
 
 TILE = 16  # groups of centroids at a time
 ROUNDS = 6
+# Rows that are assigned between two calls of ``advance``.
+CHUNK = 2**14
 TRAINING_ROWS_PER_LIST = 32
 # A list with more rows than this multiple of the mean is split.
 LONGEST = 4
@@ -27,23 +30,28 @@ class Lists(NamedTuple):
     groups: np.ndarray  # int16 (groups, F * LANES)
 
 
-def train(rows: np.ndarray, count: int) -> np.ndarray:
+def work(num_rows: int, count: int) -> int:
+    """Returns how many rows :func:`train` and :func:`make_lists` assign, about."""
+    return ROUNDS * min(num_rows, count * TRAINING_ROWS_PER_LIST) + num_rows
+
+
+def train(rows: np.ndarray, count: int, advance: Advance = lambda done: None) -> np.ndarray:
     """Returns centroids by k-means, from a sample of rows. They do not depend on the number of
     threads, as all sums are exact.
 
     Args:
         rows: From :func:`~dgt.sequences.products.rounded_rows`, ``(N, F)``.
         count: Number of centroids K.
+        advance: Called with the number of rows assigned since the last call.
 
     Returns:
         int16 ``(K, F)``, rounded like the rows.
     """
     random = np.random.Generator(np.random.PCG64(0))
-    size = min(len(rows), count * TRAINING_ROWS_PER_LIST)
-    sample = rows[random.permutation(len(rows))[:size]]
+    sample = rows[random.permutation(len(rows))[: count * TRAINING_ROWS_PER_LIST]]
     centroids = sample[:count].copy()
     for _ in range(ROUNDS):
-        list_of = assign(sample, centroids)
+        list_of = assign(sample, centroids, advance)
         order = np.argsort(list_of, kind="stable")
         sizes = np.bincount(list_of, minlength=count)
         filled = np.flatnonzero(sizes)
@@ -60,10 +68,16 @@ def _in_groups(rows: np.ndarray) -> np.ndarray:
     return in_groups(rows, members)
 
 
-def assign(rows: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+def assign(
+    rows: np.ndarray, centroids: np.ndarray, advance: Advance = lambda done: None
+) -> np.ndarray:
     """Returns the most similar centroid of each row, int32 ``(N,)``."""
     found = np.empty(len(rows), dtype=np.int32)
-    threads.run(_assign, -(-len(rows) // 64), rows, _in_groups(centroids), len(centroids), found)
+    groups = _in_groups(centroids)
+    for at in range(0, len(rows), CHUNK):
+        own, out = rows[at : at + CHUNK], found[at : at + CHUNK]
+        threads.run(_assign, -(-len(out) // 64), own, groups, len(centroids), out)
+        advance(len(out))
     return found
 
 
@@ -92,11 +106,13 @@ def _assign(thread, threads, rows, centroids, count, found):  # type: ignore[no-
                                 found[a + i] = tile * LANES + j
 
 
-def make_lists(rows: np.ndarray, centroids: np.ndarray) -> Lists:
+def make_lists(
+    rows: np.ndarray, centroids: np.ndarray, advance: Advance = lambda done: None
+) -> Lists:
     """Groups rows by their most similar centroid. Long lists, as of equal rows, are split by id, so
     that the cost of a search is bounded."""
     N, count = len(rows), len(centroids)
-    list_of = assign(rows, centroids)
+    list_of = assign(rows, centroids, advance)
     order = np.argsort(list_of, kind="stable")
     sizes = np.bincount(list_of, minlength=count)
     longest = LONGEST * -(-N // count)

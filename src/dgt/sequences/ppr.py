@@ -9,12 +9,13 @@ from numba import njit
 from dgt.config import SequenceConfig
 from dgt.sequences.closeness import of_shares
 from dgt.sequences.criterion import LINKS, Criterion, Graph, Sort
-from dgt.sequences.hub_scores import Hubs, hub_scores
+from dgt.sequences.hub_scores import STEPS, Hubs, hub_scores
 from dgt.sequences.near import with_near
 from dgt.sequences.push import sort_nodes
 from dgt.sequences.tie_order import OrderedGraph
 from dgt.sequences.top import insert
 from dgt.system import threads
+from dgt.system.progress import progress_bar
 
 CHUNK = 1024
 # Base nodes at a time in a large graph, where every thread needs buffers of N values.
@@ -52,8 +53,12 @@ def known_scores(graph: OrderedGraph, length: int, alpha: float, tolerance: floa
         alpha: Teleport probability.
         tolerance: Residual per edge from which on a node is pushed.
     """
-    hubs = hub_scores(graph, HUBS, alpha, NEIGHBORS_PER_NODE * length, COMMUNITIES)
-    return with_near(graph, hubs, alpha, tolerance, min(NEAR_PER_NODE * length, MOST_NEAR))
+    most = NEIGHBORS_PER_NODE * length
+    with progress_bar("Scoring hubs for PageRank", STEPS) as advance:
+        hubs = hub_scores(graph, HUBS, alpha, most, COMMUNITIES, advance)
+    room = min(NEAR_PER_NODE * length, MOST_NEAR)
+    with progress_bar("Scoring near nodes for PageRank", len(graph.nodes)) as advance:
+        return with_near(graph, hubs, alpha, tolerance, room, advance)
 
 
 def ppr_sequences(
