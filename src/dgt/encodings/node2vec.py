@@ -63,11 +63,11 @@ def node2vec(
     if walks.size:
         negatives = np.cumsum(visits**0.75)
         negatives /= negatives[-1]
-        walks, state = generator.permutation(walks), np.uint64(seed)
+        walks, state = generator.permutation(walks), seed
         with progress_bar("Training node vectors", len(walks)) as advance:
             for at in range(0, len(walks), CHUNK):
                 part = range(at, min(at + CHUNK, len(walks)))
-                state = _train(walks, part.start, part.stop, negatives, u, v, state)
+                state = _train(walks, part.start, part.stop, negatives, u, v, np.uint64(state))
                 advance(len(part))
     u[visits == 0] = 0
     return torch.from_numpy(u)
