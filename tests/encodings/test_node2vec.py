@@ -107,3 +107,12 @@ def test_as_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data.edge_index = data.edge_index[:, 1:]
     with pytest.raises(InputError, match="not the graph that the model was trained on"):
         loaded.predict(data)
+
+
+def test_vectors_do_not_depend_on_the_steps_of_the_progress_bar(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    edges = torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 0]])
+    whole = node2vec(edges, 5, channels=8)
+    monkeypatch.setattr(sys.modules["dgt.encodings.node2vec"], "CHUNK", 7)
+    assert torch.equal(node2vec(edges, 5, channels=8), whole)

@@ -1,11 +1,15 @@
 """PageRank in single precision, with hubs, against a dense solve and the exact method."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import networkx as nx
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import normalized_mutual_info_score
 
+import dgt.sequences.make
 import dgt.sequences.ppr
 from dgt.config import SequenceConfig
 from dgt.data.matrices import adjacency
@@ -139,6 +143,28 @@ def test_weights_are_followed() -> None:
 
 def test_same_bits_for_every_number_of_threads(large: None) -> None:
     assert_same_bits(from_networkx(GRAPHS["hubs"]), ["ppr"])
+
+
+def test_every_phase_has_a_progress_bar(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And each of them reaches its end."""
+    left: dict[str, int] = {}
+
+    @contextmanager
+    def bar(title: str, total: int, shown: bool | None = None) -> Iterator[Callable[[int], None]]:
+        def advance(done: int) -> None:
+            left[title] -= done
+
+        left[title] = total
+        yield advance
+
+    monkeypatch.setattr(dgt.sequences.ppr, "progress_bar", bar)
+    monkeypatch.setattr(dgt.sequences.make, "progress_bar", bar)
+    node_sequences(from_networkx(GRAPHS["small world"]), ["ppr"], 8)
+    assert left == {
+        "Scoring hubs for PageRank": 0,
+        "Scoring near nodes for PageRank": 0,
+        "Sorting nodes by ppr": 0,
+    }
 
 
 def test_names_of_cached_files_change_for_large_graphs_only(

@@ -15,6 +15,7 @@ from dgt.sequences import node_sequences
 from dgt.sequences.candidates import dense_candidates
 from dgt.sequences.similarity import UnitRows, similarity_sequences
 from dgt.sequences.unit import GRID, unit_rows
+from dgt.system.notes import NOTE
 from tests.sequences.graphs import graphs, valid
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
@@ -208,3 +209,17 @@ def test_the_form_for_gpus_gives_the_same_order_and_ties(length: int) -> None:
     found = similarity_sequences(rows, length, lambda count: None)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_the_recall_of_an_index_is_noted(
+    form: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(dgt.sequences.similarity, "EXACT_NODES", 1000)
+    x = clustered(1500) if form == "dense" else documents(1500).toarray()
+    data = Data(x=torch.from_numpy(x).float(), edge_index=NO_EDGES)
+    if form == "sparse":
+        data.x = data.x.to_sparse_csr()
+    with caplog.at_level(NOTE, "dgt"):
+        node_sequences(data, ["similarity"], 8)
+    assert any("of the 8 most similar nodes" in message for message in caplog.messages)

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from dgt.system import progress
-from dgt.system.progress import Curve, duration, live_bar, progress_bar, sparkline
+from dgt.system.progress import Curve, duration, live_bar, progress_bar, showing, sparkline
 
 
 @pytest.fixture
@@ -39,6 +39,19 @@ def test_nothing_is_shown_if_disabled(
     with live_bar("work", 10, shown=False) as show:
         show(1, "status", "line")
     assert capsys.readouterr().err == terminal.getvalue() == ""
+
+
+def test_bars_are_shown_as_set_around_them(terminal: io.StringIO) -> None:
+    with progress_bar("hidden", 10) as advance:
+        advance(10)
+    assert terminal.getvalue() == ""
+    with showing(True), progress_bar("work", 10):
+        pass
+    assert terminal.getvalue() != ""
+    before = terminal.getvalue()
+    with showing(True), showing(False), progress_bar("hidden", 10) as advance:
+        advance(10)
+    assert terminal.getvalue() == before
 
 
 def test_without_a_terminal_only_the_given_lines_are_printed(

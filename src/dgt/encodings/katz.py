@@ -23,6 +23,7 @@ from dgt.errors import InputError
 from dgt.storage import segments
 from dgt.storage.files import cache_folder
 from dgt.storage.fingerprint import fingerprint
+from dgt.system.progress import progress_bar
 
 SCALINGS = ("sum", "l2", "none")
 Direction = Literal["both", "out", "in"]
@@ -81,7 +82,8 @@ def katz(
     if cache and not rows.missing(cache_folder()):
         made = list(segments.through(rows, cache_folder()))
     else:
-        made = [rows.make(*rows.span(each), lambda done: None) for each in rows.segments()]
+        with progress_bar(rows.title, num_nodes) as advance:
+            made = [rows.make(*rows.span(each), advance) for each in rows.segments()]
     counts, indices, values = (np.concatenate(parts) for parts in zip(*made, strict=True))
     indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
     return to_torch(scipy.sparse.csr_array((values, indices, indptr), (num_nodes, len(anchors))))

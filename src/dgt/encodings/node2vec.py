@@ -13,12 +13,14 @@ from dgt.storage import segments
 from dgt.storage.files import cache_folder
 from dgt.storage.fingerprint import fingerprint
 from dgt.system import threads
+from dgt.system.progress import progress_bar
 
 WALKS = 10  # from each node
 LENGTH = 40
 WINDOW = 5
 NEGATIVES = 5
 LR = 0.025
+CHUNK = 2**13  # walks between two steps of the progress bar
 
 
 def node2vec(
@@ -60,7 +62,13 @@ def node2vec(
     v = np.zeros_like(u)
     if walks.size:
         negatives = np.cumsum(visits**0.75)
-        _train(generator.permutation(walks), negatives / negatives[-1], u, v, np.uint64(seed))
+        negatives /= negatives[-1]
+        walks, state = generator.permutation(walks), seed
+        with progress_bar("Training node vectors", len(walks)) as advance:
+            for at in range(0, len(walks), CHUNK):
+                part = range(at, min(at + CHUNK, len(walks)))
+                state = _train(walks, part.start, part.stop, negatives, u, v, np.uint64(state))
+                advance(len(part))
     u[visits == 0] = 0
     return torch.from_numpy(u)
 
@@ -122,13 +130,16 @@ def _walk(thread, threads, indptr, indices, back, away, seed, walks):  # type: i
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _train(walks, negatives, u, v, seed):  # type: ignore[no-untyped-def]
-    """Trains for one epoch with a linearly decaying learning rate. Updates ``u`` and ``v`` in
-    place; ``negatives`` is the cumulative distribution of the negative samples."""
+def _train(walks, first, stop, negatives, u, v, state):  # type: ignore[no-untyped-def]
+    """Trains with some walks of an epoch, in which the learning rate decays linearly. Updates ``u``
+    and ``v`` in place; ``negatives`` is the cumulative distribution of the negative samples.
+
+    Returns:
+        The state of the random numbers.
+    """
     channels = u.shape[1]
     step = np.empty(channels, np.float32)
-    state = seed
-    for w in range(len(walks)):
+    for w in range(first, stop):
         rate = np.float32(LR * (1 - w / len(walks)))
         for at in range(walks.shape[1]):
             center = u[walks[w, at]]
@@ -156,6 +167,7 @@ def _train(walks, negatives, u, v, seed):  # type: ignore[no-untyped-def]
                         context[c] += gradient * center[c]
                 for c in range(channels):
                     center[c] += step[c]
+    return state
 
 
 def _cached(data: Data, settings: EncodingConfig, anchors: Tensor | None) -> Tensor:

@@ -13,6 +13,7 @@ from dgt.encodings.encoding import Encoding
 from dgt.storage import segments
 from dgt.storage.files import cache_folder
 from dgt.storage.fingerprint import fingerprint
+from dgt.system.progress import progress_bar
 
 STEPS = 16
 BLOCK = 256  # nodes of the exact form at a time
@@ -20,6 +21,7 @@ BLOCK = 256  # nodes of the exact form at a time
 EXACT_PRODUCTS = 2e10
 PROJECTIONS = 256
 GROUP = 16  # projections at a time
+TITLE = "Following walks"
 
 
 def walk_columns(A: scipy.sparse.csr_array, exact: bool | None = None) -> Tensor:
@@ -48,16 +50,20 @@ def walk_columns(A: scipy.sparse.csr_array, exact: bool | None = None) -> Tensor
     S = scipy.sparse.csr_array(roots @ A @ roots)
     found = np.zeros((N, STEPS - 1))
     if exact:
-        for start in range(0, N, BLOCK):
-            nodes = np.arange(start, min(start + BLOCK, N))
-            unit = np.zeros((N, len(nodes)))
-            unit[nodes, nodes - start] = 1
-            found[nodes] = _products(S, unit, "ij,ij->j")
+        with progress_bar(TITLE, N) as advance:
+            for start in range(0, N, BLOCK):
+                nodes = np.arange(start, min(start + BLOCK, N))
+                unit = np.zeros((N, len(nodes)))
+                unit[nodes, nodes - start] = 1
+                found[nodes] = _products(S, unit, "ij,ij->j")
+                advance(len(nodes))
     else:
         S, random = S.astype(np.float32), np.random.default_rng(0)
-        for _ in range(0, PROJECTIONS, GROUP):
-            signs = random.integers(0, 2, (N, GROUP), dtype=np.int8) * np.float32(2) - 1
-            found += _products(S, signs, "ij,ij->i") / PROJECTIONS
+        with progress_bar(TITLE, PROJECTIONS) as advance:
+            for _ in range(0, PROJECTIONS, GROUP):
+                signs = random.integers(0, 2, (N, GROUP), dtype=np.int8) * np.float32(2) - 1
+                found += _products(S, signs, "ij,ij->i") / PROJECTIONS
+                advance(GROUP)
     return torch.from_numpy(np.sqrt(np.maximum(found, 0)).astype(np.float32))
 
 

@@ -20,7 +20,7 @@ from dgt.encodings import laplacian, make
 from dgt.errors import InputError, nearest
 from dgt.sequences.make import make_scored_sequences, make_sequences
 from dgt.storage import segments
-from dgt.system.progress import progress_bar
+from dgt.system.progress import progress_bar, showing
 
 DTYPES = {"double": torch.float64, "bfloat16": torch.bfloat16}
 """The dtype of a model's floating-point inputs, by the setting ``precision``, if not float32."""
@@ -71,9 +71,10 @@ def prepare(
             raise InputError(f"model {config.model.model}: unknown input {name!r}; {wanted}")
     made = Inputs()
     dtype = DTYPES.get(config.model.precision)
-    for name in config.record.inputs:
-        value = INPUTS[name](request)
-        made[name] = value if dtype is None else _cast(value, dtype)
+    with showing(progress):
+        for name in config.record.inputs:
+            value = INPUTS[name](request)
+            made[name] = value if dtype is None else _cast(value, dtype)
     made.encoding_widths = request.encoding_widths
     return made
 
@@ -172,7 +173,7 @@ def _smoothed(given: Request) -> Tensor:
 def _smoothed_neighbors(given: Request) -> Tensor:
     x, edges = _scaled_features(given), given.data.edge_index
     total = (SMOOTHINGS + 1) * x.shape[0]
-    with progress_bar("Finding the nearest nodes", total, given.progress) as advance:
+    with progress_bar("Finding the nearest nodes", total) as advance:
         return structures.smoothed_neighbors(
             x, edges, SMOOTHINGS, given.config.model.neighbors, advance
         )

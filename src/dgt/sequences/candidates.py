@@ -13,6 +13,7 @@ from dgt.sequences.sparse_index import SparseIndex
 from dgt.sequences.top import insert
 from dgt.sequences.unit import UNIT, on_grid
 from dgt.system import threads
+from dgt.system.progress import progress_bar
 
 # Rows for which the recall of an index is measured.
 MEASURED = 200
@@ -74,12 +75,16 @@ class Candidates:
         if length not in self._chosen:
             N = self.index.num_rows
             sample = np.random.Generator(np.random.PCG64(0)).permutation(N)[:MEASURED]
-            exact, _ = self._scores(sample, length, self.index.everything)
+            efforts = self.index.efforts()
             tried: list[tuple[float, int, int, Chosen]] = []
-            for effort in self.index.efforts():
-                scores, cost = self._scores(sample, length, effort)
-                recall = _share(exact, scores)
-                tried.append((-min(recall, ENOUGH), cost, len(tried), Chosen(effort, recall)))
+            with progress_bar("Measuring the recall of similarity", 1 + len(efforts)) as advance:
+                exact, _ = self._scores(sample, length, self.index.everything)
+                advance(1)
+                for effort in efforts:
+                    scores, cost = self._scores(sample, length, effort)
+                    recall = _share(exact, scores)
+                    tried.append((-min(recall, ENOUGH), cost, len(tried), Chosen(effort, recall)))
+                    advance(1)
             self._chosen[length] = min(tried)[-1]
         return self._chosen[length]
 
@@ -118,6 +123,15 @@ def sparse_candidates(unit: scipy.sparse.csr_array, cache: Path | None = None) -
     return Candidates(index, _sort_sparse, (*rows, unit.shape[1]), lambda length: 2 * length + 32)
 
 
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def _product(x, y):  # type: ignore[no-untyped-def]
+    """A product of unit rows, exact in any order of summation."""
+    product = 0.0
+    for f in range(len(x)):
+        product += np.float64(x[f]) * np.float64(y[f])
+    return product
+
+
 @njit(cache=True, nogil=True)
 def _sort_dense(  # type: ignore[no-untyped-def]
     thread, threads, unit, candidates, bases, sequences, scores
@@ -128,10 +142,7 @@ def _sort_dense(  # type: ignore[no-untyped-def]
         filled = insert(sequences[b], scores[b], 0, base, np.inf)
         for node in candidates[b]:
             if node >= 0 and node != base:
-                product = np.int64(0)
-                for f in range(unit.shape[1]):
-                    product += np.int64(unit[base, f]) * np.int64(unit[node, f])
-                score = on_grid(np.float64(product))
+                score = on_grid(_product(unit[base], unit[node]))
                 if score > 0:
                     filled = insert(sequences[b], scores[b], filled, node, score)
 

@@ -7,6 +7,7 @@ from numba import njit
 
 from dgt.sequences.communities import communities
 from dgt.sequences.tie_order import OrderedGraph
+from dgt.storage.segments import Advance
 from dgt.system import threads
 
 # Steps of the Chebyshev iteration. For alpha = 0.15, the error falls by 0.56 with each step.
@@ -30,7 +31,12 @@ class Hubs(NamedTuple):
 
 
 def hub_scores(
-    graph: OrderedGraph, count: int, alpha: float, neighbors: int = 0, groups: int = 1
+    graph: OrderedGraph,
+    count: int,
+    alpha: float,
+    neighbors: int = 0,
+    groups: int = 1,
+    advance: Advance = lambda done: None,
 ) -> Hubs:
     r"""Computes the personalized PageRank of hubs and of whole communities for every base node.
 
@@ -48,6 +54,7 @@ def hub_scores(
         alpha: Teleport probability.
         neighbors: Number of neighbors from which on a node is a hub.
         groups: Number of communities C.
+        advance: Called after each of the ``STEPS`` steps.
     """
     N = len(graph.nodes)
     nodes = np.sort(np.argsort(-graph.degrees, kind="stable")[:count]).astype(np.int32)
@@ -65,6 +72,7 @@ def hub_scores(
         threads.run(_step, N, graph, column, alpha, omega, scores, before)
         scores, before = before, scores
         omega = 1 / (1 - radius**2 / 2) if step == 0 else 1 / (1 - radius**2 * omega / 4)
+        advance(1)
     del before
     sizes = graph.stop - graph.first
     main = int(graph.first[np.argmax(sizes)]) if N else 0
@@ -103,8 +111,8 @@ def _step(thread, threads, graph, column, alpha, omega, scores, before):  # type
     indptr, indices, degrees = graph.indptr, graph.indices, graph.degrees
     weights, weighted = graph.weights, len(graph.weights) > 0
     total = np.empty(scores.shape[1], np.float32)
-    part = -(-len(degrees) // threads)
-    for base in range(thread * part, min(len(degrees), (thread + 1) * part)):
+    # In turn, as the first nodes have the most edges.
+    for base in range(thread, len(degrees), threads):
         total[:] = 0
         for e in range(indptr[base], indptr[base + 1]):
             row = scores[indices[e]]

@@ -7,11 +7,12 @@ import numpy as np
 from numba import njit
 
 from dgt.errors import InputError
-from dgt.sequences.lists import TILE, make_lists, rounded_rows, train
-from dgt.sequences.products import four_products
+from dgt.sequences.lists import TILE, make_lists, train, work
+from dgt.sequences.products import LANES, four_products, lanes_from, lowest, rounded_rows
 from dgt.sequences.top import insert
 from dgt.storage import segments
 from dgt.system import threads
+from dgt.system.progress import progress_bar
 
 # Above this number of rows, an index is faster than the product of all pairs of rows.
 EXACT_NODES = 40_000
@@ -22,6 +23,9 @@ COMPARED = 4000
 # multiplications per row.
 MOST_TIMES = 4
 MOST_PRODUCTS = 2**20
+NONE = np.int32(-(2**31))  # below all products
+# The part of its lists, the nearest ones, that a row searches before the others.
+FIRST = 16
 
 
 class RowIndex:
@@ -29,7 +33,7 @@ class RowIndex:
 
     Rows are grouped into lists of similar rows, and a search compares a row with those in the lists
     of the nearest centroids. Rows that search the same list are multiplied by it together, which is
-    several times faster than one by one. Rows are rounded such that these products are exact, so
+    several times faster than one by one. Rows are rounded to integers, whose products are exact, so
     the result does not depend on the number of threads or on which rows search together.
 
     Args:
@@ -42,11 +46,13 @@ class RowIndex:
         self.rows = rounded_rows(unit, norm)
         kept = None if cache is None else segments.read_arrays(cache)
         count = max(1, int(LISTS_PER_ROOT * len(unit) ** 0.5))
-        centroids = train(self.rows, count) if kept is None else kept[0]
-        if cache is not None and kept is None:
-            with suppress(InputError):
-                segments.write_arrays(cache, [centroids])
-        self.lists = make_lists(self.rows, centroids)
+        total = work(len(unit), count)
+        with progress_bar("Grouping similar nodes", total) as advance:
+            centroids = train(self.rows, count, advance) if kept is None else kept[0]
+            if cache is not None and kept is None:
+                with suppress(InputError):
+                    segments.write_arrays(cache, [centroids])
+            self.lists = make_lists(self.rows, centroids, advance)
         self.num_rows = len(unit)
         self.everything = count
 
@@ -80,46 +86,53 @@ class RowIndex:
 def _search(thread, threads, rows, lists, probes, bases, found):  # type: ignore[no-untyped-def]
     part = -(-len(bases) // threads)
     bases, found = bases[thread * part :][:part], found[thread * part :][:part]
-    B, F = len(bases), rows.shape[1]
-    num_lists = len(lists.starts) - 1
+    B, num_lists = len(bases), len(lists.starts) - 1
     longest = TILE
     for at in range(num_lists):
         longest = max(longest, lists.starts[at + 1] - lists.starts[at])
-    out = np.empty((4, longest), np.float32)
+    out = np.empty((4, longest * LANES), np.int32)
 
     # The nearest centroids of each base row.
     near = np.empty((B, probes), np.int32)
-    near_scores = np.empty((B, probes), np.float32)
+    near_scores = np.empty((B, probes), np.int32)
     filled = np.zeros(B, np.int64)
     for group in range(0, B, 64):
         stop = min(group + 64, B)
-        for tile in range(len(lists.tiles)):
-            width = min(TILE, lists.num_centroids - tile * TILE)
+        for tile in range(0, len(lists.centroids), TILE):
+            end = min(tile + TILE, len(lists.centroids))
+            width = min((end - tile) * LANES, lists.num_centroids - tile * LANES)
             for q in range(group, stop, 4):
                 b, c, d = min(q + 1, B - 1), min(q + 2, B - 1), min(q + 3, B - 1)
                 own = bases[q], bases[b], bases[c], bases[d]
-                four_products(rows, *own, lists.tiles[tile], out)
+                four_products(rows, *own, lists.centroids, tile, end, out)
                 for i in range(min(4, stop - q)):
                     at = q + i
                     kept, scores, size = near[at], near_scores[at], filled[at]
-                    least = scores[probes - 1] if size == probes else np.float32(-np.inf)
-                    for j in range(width):
-                        if out[i, j] > least:
-                            size = insert(kept, scores, size, tile * TILE + j, out[i, j])
-                            least = scores[probes - 1] if size == probes else np.float32(-np.inf)
+                    least = scores[probes - 1] if size == probes else NONE
+                    for block in range(0, width, LANES):
+                        lanes = lanes_from(out, i, block, least)
+                        while lanes:
+                            j = block + lowest(lanes)
+                            lanes &= lanes - 1
+                            if j < width and out[i, j] >= least:
+                                centroid = tile * LANES + j
+                                size = insert(kept, scores, size, centroid, out[i, j])
+                                least = scores[probes - 1] if size == probes else NONE
                     filled[at] = size
 
     # Their lists, up to the number of probes, and the base rows that search each list.
     most = probes if probes < lists.num_centroids else num_lists
     chosen = np.empty((B, most), np.int32)
-    sizes = np.zeros(num_lists + 1, np.int64)
+    sizes = np.zeros(2 * num_lists + 1, np.int64)
     for q in range(B):
         size = 0
         for i in range(probes):
+            # The nearest lists come first, as their rows let most others be skipped.
+            turn = 0 if i <= probes // FIRST else num_lists
             for piece in range(lists.pieces[near[q, i]], lists.pieces[near[q, i] + 1]):
                 if size < most:
-                    chosen[q, size] = piece
-                    sizes[piece + 1] += 1
+                    chosen[q, size] = turn + piece
+                    sizes[turn + piece + 1] += 1
                     size += 1
         filled[q] = size
     ends = np.cumsum(sizes)
@@ -127,27 +140,34 @@ def _search(thread, threads, rows, lists, probes, bases, found):  # type: ignore
     place = ends[:-1].copy()
     for q in range(B):
         for i in range(filled[q]):
-            piece = chosen[q, i]
-            searching[place[piece]] = q
-            place[piece] += 1
+            turn = chosen[q, i]
+            searching[place[turn]] = q
+            place[turn] += 1
 
-    scores = np.empty(found.shape, np.float32)
+    scores = np.empty(found.shape, np.int32)
     filled[:] = 0
     room = found.shape[1]
-    for piece in range(num_lists):
+    for turn in range(2 * num_lists):
+        piece = turn % num_lists
         start, stop = lists.starts[piece], lists.starts[piece + 1]
-        columns = lists.blocks[start * F : stop * F].reshape(F, stop - start)
-        last = ends[piece + 1] - 1
-        for at in range(ends[piece], last + 1, 4):
+        members = lists.members[start * LANES : stop * LANES]
+        last = ends[turn + 1] - 1
+        for at in range(ends[turn], last + 1, 4):
             a, b = searching[at], searching[min(at + 1, last)]
             c, d = searching[min(at + 2, last)], searching[min(at + 3, last)]
-            four_products(rows, bases[a], bases[b], bases[c], bases[d], columns, out)
+            own = bases[a], bases[b], bases[c], bases[d]
+            four_products(rows, *own, lists.groups, start, stop, out)
             for i in range(min(4, last + 1 - at)):
                 q = searching[at + i]
-                kept, own, size, base = found[q], scores[q], filled[q], bases[q]
-                least = own[room - 1] if size == room else np.float32(-np.inf)
-                for j in range(stop - start):
-                    if out[i, j] >= least and lists.members[start + j] != base:
-                        size = insert(kept, own, size, lists.members[start + j], out[i, j])
-                        least = own[room - 1] if size == room else np.float32(-np.inf)
+                kept, best, size, base = found[q], scores[q], filled[q], bases[q]
+                least = best[room - 1] if size == room else NONE
+                for block in range(0, len(members), LANES):
+                    lanes = lanes_from(out, i, block, least)
+                    while lanes:
+                        j = block + lowest(lanes)
+                        lanes &= lanes - 1
+                        node = members[j]
+                        if out[i, j] >= least and node >= 0 and node != base:
+                            size = insert(kept, best, size, node, out[i, j])
+                            least = best[room - 1] if size == room else NONE
                 filled[q] = size

@@ -25,7 +25,7 @@ from dgt.storage.fingerprint import fingerprint
 from dgt.storage.segments import Advance, CachedRows
 from dgt.system import machine
 from dgt.system.plugins import call
-from dgt.system.progress import progress_bar
+from dgt.system.progress import progress_bar, showing
 
 log = logging.getLogger("dgt")
 
@@ -70,6 +70,7 @@ def make_sequences(
             parts = segments.through(one, folder, progress=progress)
             sequences[t] = np.concatenate([part for (part,) in parts])
         else:
+            one.begin(progress)
             with progress_bar(one.title, data.num_nodes, progress) as advance:
                 (sequences[t],) = one.make(0, data.num_nodes, advance)
     return torch.from_numpy(sequences)
@@ -106,6 +107,7 @@ def make_scored_sequences(
         if folder and one.name:
             parts = list(segments.through(one, folder, progress=progress))
         else:
+            one.begin(progress)
             with progress_bar(one.title, data.num_nodes, progress) as advance:
                 parts = [one.make(0, data.num_nodes, advance)]
         sequences[t] = np.concatenate([part[0] for part in parts])
@@ -161,6 +163,10 @@ def sequence_rows(
             made = call(what, record.begin, graph, settings, place)
             return check_sort(what, made, data.num_nodes, settings.length)
 
+        def begin(progress: bool) -> None:
+            with showing(progress):
+                sort()
+
         def make(start: int, stop: int, advance: Advance) -> list[np.ndarray]:
             sequences, scores = sort()(range(start, stop), advance)
             if scored:
@@ -174,7 +180,7 @@ def sequence_rows(
                     log.warning("spacing score has no effect: criterion %s has no scores", title)
             return [sequences]
 
-        return CachedRows(name, f"Sorting nodes by {title}", data.num_nodes, make)
+        return CachedRows(name, f"Sorting nodes by {title}", data.num_nodes, make, begin)
 
     return [rows(criterion) for criterion in criteria]
 

@@ -6,6 +6,7 @@ from numba import njit
 from dgt.sequences.hub_scores import Hubs
 from dgt.sequences.push import buffers, push
 from dgt.sequences.tie_order import OrderedGraph
+from dgt.storage.segments import Advance
 from dgt.system import threads
 
 CHUNK = 16384
@@ -14,7 +15,14 @@ SHIFT = 20
 BINS = 2**11
 
 
-def with_near(graph: OrderedGraph, hubs: Hubs, alpha: float, tolerance: float, count: int) -> Hubs:
+def with_near(
+    graph: OrderedGraph,
+    hubs: Hubs,
+    alpha: float,
+    tolerance: float,
+    count: int,
+    advance: Advance = lambda done: None,
+) -> Hubs:
     """Adds the scores of the nodes near each node, from forward push.
 
     Args:
@@ -24,6 +32,7 @@ def with_near(graph: OrderedGraph, hubs: Hubs, alpha: float, tolerance: float, c
         alpha: Teleport probability.
         tolerance: Residual per edge from which on a node is pushed.
         count: Largest number of nodes K that are near a node.
+        advance: Called with the number of nodes processed since the last call.
     """
     N = len(graph.nodes)
     near = np.zeros((N, count), dtype=np.uint32)
@@ -32,6 +41,7 @@ def with_near(graph: OrderedGraph, hubs: Hubs, alpha: float, tolerance: float, c
         stop = min(N, start + CHUNK)
         arguments = (graph, hubs, alpha, tolerance, start, stop, near, values)
         threads.run(_search, stop - start, *arguments)
+        advance(stop - start)
     return hubs._replace(near=near, values=values)
 
 

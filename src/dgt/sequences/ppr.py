@@ -9,12 +9,13 @@ from numba import njit
 from dgt.config import SequenceConfig
 from dgt.sequences.closeness import of_shares
 from dgt.sequences.criterion import LINKS, Criterion, Graph, Sort
-from dgt.sequences.hub_scores import Hubs, hub_scores
+from dgt.sequences.hub_scores import STEPS, Hubs, hub_scores
 from dgt.sequences.near import with_near
 from dgt.sequences.push import sort_nodes
 from dgt.sequences.tie_order import OrderedGraph
 from dgt.sequences.top import insert
 from dgt.system import threads
+from dgt.system.progress import progress_bar
 
 CHUNK = 1024
 # Base nodes at a time in a large graph, where every thread needs buffers of N values.
@@ -22,16 +23,18 @@ LARGE_CHUNK = 8192
 # Above this number of nodes, undirected graphs are sorted in single precision, with hubs.
 EXACT_NODES = 12_000
 HUBS = 48
-COMMUNITIES = 64
+COMMUNITIES = 128
 # A hub has at least so many neighbors per node of a sequence. What it passes on to one of them is
 # then too little to bring it into the sequence. A node with few neighbors must be pushed.
 NEIGHBORS_PER_NODE = 16
 # How many nodes are near a node, per node of a sequence, and at most.
-NEAR_PER_NODE = 8
+NEAR_PER_NODE = 7
 MOST_NEAR = 256
+# Their scores may be coarser, by this factor of the tolerance.
+NEAR_TOLERANCE = 2.0
 LEAST_TOLERANCE = 1e-7  # in single precision
 # Stands for the method of large graphs in the names of cached files. Increase it when they change.
-VERSION = 3
+VERSION = 4
 
 
 def default_tolerance(length: int, hubs: bool = False) -> float:
@@ -40,7 +43,7 @@ def default_tolerance(length: int, hubs: bool = False) -> float:
     Shorter sequences hold nodes with larger scores, so the push can stop earlier. With hubs,
     more is known about the residuals that remain.
     """
-    return (1.6e-3 if hubs else 3.2e-4) / length
+    return (1.2e-3 if hubs else 3.2e-4) / length
 
 
 def known_scores(graph: OrderedGraph, length: int, alpha: float, tolerance: float) -> Hubs:
@@ -52,8 +55,12 @@ def known_scores(graph: OrderedGraph, length: int, alpha: float, tolerance: floa
         alpha: Teleport probability.
         tolerance: Residual per edge from which on a node is pushed.
     """
-    hubs = hub_scores(graph, HUBS, alpha, NEIGHBORS_PER_NODE * length, COMMUNITIES)
-    return with_near(graph, hubs, alpha, tolerance, min(NEAR_PER_NODE * length, MOST_NEAR))
+    most = NEIGHBORS_PER_NODE * length
+    with progress_bar("Scoring hubs for PageRank", STEPS) as advance:
+        hubs = hub_scores(graph, HUBS, alpha, most, COMMUNITIES, advance)
+    room = min(NEAR_PER_NODE * length, MOST_NEAR)
+    with progress_bar("Scoring near nodes for PageRank", len(graph.nodes)) as advance:
+        return with_near(graph, hubs, alpha, NEAR_TOLERANCE * tolerance, room, advance)
 
 
 def ppr_sequences(

@@ -58,7 +58,7 @@ def sort_nodes(  # type: ignore[no-untyped-def]
             node = pushed[i]
             if column[node] >= H:
                 score = scores[node] + state[node, 0]
-                score += per_edge[column[node]] * np.float32(degrees[node])
+                score += per_limit[column[node]] * state[node, 1]
                 filled = insert(near, near_scores, filled, node, score)
         least = near_scores[filled - 1] if filled == len(near) else np.float32(-1)
         for i in range(count):

@@ -19,6 +19,7 @@ from dgt.sequences.similarity_on_device import most_similar
 from dgt.sequences.top import insert, largest
 from dgt.sequences.unit import GRID, UNIT, on_grid, unit_rows
 from dgt.system import threads
+from dgt.system.notes import NOTE
 
 log = logging.getLogger("dgt")
 
@@ -30,7 +31,7 @@ BLOCK = 128
 # Up to this part of all products in single precision, nodes are compared one by one.
 MOST_PART = 32
 # Stands for the method of large graphs in the names of cached files. Increase it when they change.
-VERSION = 3
+VERSION = 4
 
 
 class UnitRows:
@@ -233,7 +234,8 @@ def _begin(graph: Graph, settings: SequenceConfig, folder: Path | None) -> Sort:
     rows = UnitRows(graph.x, None if folder is None else folder / "centroids.npy")
     if rows.near is not None:
         share = rows.near.chosen(settings.length).recall
-        log.info("similarity: the index finds %.1f%% of the most similar nodes", 100 * share)
+        text = "similarity: the index finds %.1f%% of the %d most similar nodes, by a sample"
+        log.log(NOTE, text, 100 * share, settings.length)
     return lambda bases, advance: similarity_sequences(rows, settings.length, advance, bases)
 
 

@@ -9,10 +9,11 @@ import scipy.sparse
 from numba import njit
 
 from dgt.errors import InputError
-from dgt.sequences.sparse_lists import centroid_products, make_lists, sparse_rows, train
+from dgt.sequences.sparse_lists import centroid_products, make_lists, sparse_rows, train, work
 from dgt.sequences.top import insert
 from dgt.storage import segments
 from dgt.system import threads
+from dgt.system.progress import progress_bar
 
 LISTS_PER_ROOT = 0.5
 # Rows that a search compares with. Independent of N, so that the time grows nearly linearly.
@@ -57,11 +58,12 @@ class SparseIndex:
         self.rows = sparse_rows(scaled)
         kept = None if cache is None else segments.read_arrays(cache)
         count = max(1, int(LISTS_PER_ROOT * N**0.5))
-        centroids = train(scaled, count) if kept is None else kept[0]
-        if cache is not None and kept is None:
-            with suppress(InputError):
-                segments.write_arrays(cache, [centroids])
-        self.lists = make_lists(self.rows, centroids)
+        with progress_bar("Grouping similar nodes", work(N, count)) as advance:
+            centroids = train(scaled, count, advance) if kept is None else kept[0]
+            if cache is not None and kept is None:
+                with suppress(InputError):
+                    segments.write_arrays(cache, [centroids])
+            self.lists = make_lists(self.rows, centroids, advance)
         # For each column its number of entries, and per entry the variance of its values.
         self.sizes = np.bincount(self.rows.columns, minlength=unit.shape[1])
         several = np.maximum(self.sizes, 1)

@@ -6,9 +6,12 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
+from dgt.storage.segments import Advance
 from dgt.system import threads
 
 ROUNDS = 4
+# Rows that are assigned between two calls of ``advance``.
+CHUNK = 2**14
 TRAINING_ROWS_PER_LIST = 128
 # A list with more rows than this multiple of the mean is split.
 LONGEST = 2
@@ -35,13 +38,21 @@ class SparseLists(NamedTuple):
     values: np.ndarray  # float32 (E,)
 
 
-def train(rows: scipy.sparse.csr_array, count: int) -> np.ndarray:
+def work(num_rows: int, count: int) -> int:
+    """Returns how many rows :func:`train` and :func:`make_lists` assign, about."""
+    return ROUNDS * min(num_rows, count * TRAINING_ROWS_PER_LIST) + num_rows
+
+
+def train(
+    rows: scipy.sparse.csr_array, count: int, advance: Advance = lambda done: None
+) -> np.ndarray:
     """Returns centroids by k-means, from a sample of rows. They do not depend on the number of
     threads.
 
     Args:
         rows: Rows of norm 1 or 0, float32 ``(N, F)``.
         count: Number of centroids K.
+        advance: Called with the number of rows assigned since the last call.
 
     Returns:
         float32 ``(F, K)``, with columns of norm 1 or 0.
@@ -53,7 +64,7 @@ def train(rows: scipy.sparse.csr_array, count: int) -> np.ndarray:
     first = sample[:count].toarray()
     centroids[:, : len(first)] = first.T
     for _ in range(ROUNDS):
-        own = assign(sparse_rows(sample), centroids)
+        own = assign(sparse_rows(sample), centroids, advance)
         ones = np.ones(len(own), dtype=np.float32)
         members = scipy.sparse.csr_array((ones, (own, np.arange(len(own)))), (count, len(own)))
         sums = (members @ sample).toarray()
@@ -69,10 +80,15 @@ def sparse_rows(rows: scipy.sparse.csr_array) -> SparseRows:
     )
 
 
-def assign(rows: SparseRows, centroids: np.ndarray) -> np.ndarray:
+def assign(
+    rows: SparseRows, centroids: np.ndarray, advance: Advance = lambda done: None
+) -> np.ndarray:
     """Returns the most similar centroid of each row, int32 ``(N,)``."""
     found = np.empty(len(rows.ptr) - 1, dtype=np.int32)
-    threads.run(_assign, len(found), rows, centroids, found)
+    for at in range(0, len(found), CHUNK):
+        own, out = rows._replace(ptr=rows.ptr[at : at + CHUNK + 1]), found[at : at + CHUNK]
+        threads.run(_assign, len(out), own, centroids, out)
+        advance(len(out))
     return found
 
 
@@ -95,12 +111,14 @@ def _assign(thread, threads, rows, centroids, found):  # type: ignore[no-untyped
         found[row] = np.argmax(products)
 
 
-def make_lists(rows: SparseRows, centroids: np.ndarray) -> SparseLists:
+def make_lists(
+    rows: SparseRows, centroids: np.ndarray, advance: Advance = lambda done: None
+) -> SparseLists:
     """Groups rows by their most similar centroid. A list that is too long is split by id: its parts
     have the same centroid, so that the cost of a search is bounded."""
     count = centroids.shape[1]
     N = len(rows.ptr) - 1
-    list_of = assign(rows, centroids).astype(np.int64)
+    list_of = assign(rows, centroids, advance).astype(np.int64)
     members = np.argsort(list_of, kind="stable").astype(np.int32)
     sizes = np.bincount(list_of, minlength=count)
     longest = LONGEST * -(-N // count)

@@ -38,6 +38,9 @@ class CachedRows:
     make: Callable[[int, int, Advance], list[np.ndarray]]
     """Computes the arrays for the rows from start to stop. The last argument is called with the
     number of rows processed since the last call."""
+    begin: Callable[[bool], None] = lambda progress: None
+    """Computes what all rows need, such as an index, with progress bars of its own if asked for.
+    Without this call, :attr:`make` does so when it is first called."""
 
     def segments(self, shard: tuple[int, int] = (0, 1)) -> range:
         """Returns the segments of shard ``shard[0]`` of ``shard[1]`` shards."""
@@ -73,6 +76,8 @@ def through(
     """
     spans = map(rows.span, rows.missing(folder, shard))
     total = sum(stop - start for start, stop in spans)
+    if total > 0:
+        rows.begin(progress)
     with progress_bar(rows.title, total, progress and total > 0) as advance:
         for segment in rows.segments(shard):
             path = rows.path(folder, segment)

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -121,8 +122,23 @@ def live_bar(
         yield update
 
 
+_showing = ContextVar("showing", default=False)
+
+
 @contextmanager
-def progress_bar(title: str, total: int, shown: bool) -> Iterator[Callable[[int], None]]:
+def showing(shown: bool) -> Iterator[None]:
+    """Whether progress bars are shown within some code, unless they are told otherwise."""
+    token = _showing.set(shown)
+    try:
+        yield
+    finally:
+        _showing.reset(token)
+
+
+@contextmanager
+def progress_bar(
+    title: str, total: int, shown: bool | None = None
+) -> Iterator[Callable[[int], None]]:
     """Yields a function to call with the number of items done since its last call.
 
     The bar shows the time left, appears only if the work takes more than a second, and is removed
@@ -131,8 +147,9 @@ def progress_bar(title: str, total: int, shown: bool) -> Iterator[Callable[[int]
     Args:
         title: What is being done.
         total: Number of items.
-        shown: Whether to show anything at all.
+        shown: Whether to show anything at all (default: as set by :func:`showing`).
     """
+    shown = _showing.get() if shown is None else shown
     so_far, printed = 0, time.monotonic()
     first: tuple[float, int] | None = None  # time and number of items of the first call
     with live_bar(title, total, shown=shown, delay=BAR_AFTER, transient=True) as show:
