@@ -465,9 +465,37 @@ def test_a_search_ends_when_its_time_is_used_up(graph, tmp_path, monkeypatch):
 
 
 def test_too_little_time(graph, tmp_path, monkeypatch):
+    """The error says how far a trial got, and what to set."""
     replace_training(monkeypatch, lambda *_: (time.sleep(0.3), 0.1))
-    with pytest.raises(InputError, match="no trial is complete: run the same command again"):
-        search(graph, Config.of("dgt"), tmp_path, hours=0.0001 / 3600, workers=1)
+    with pytest.raises(InputError, match="no trial is complete: no run was started; to continue"):
+        search(graph, Config.of("dgt"), tmp_path / "none", hours=0.0001 / 3600, workers=1)
+
+    class Slow:
+        """Finishes some runs at once and none after them."""
+
+        def __init__(self, runs: int) -> None:
+            self.left = runs
+
+        def submit(self, function, job):
+            self.left -= 1
+            future = Future()
+            if self.left >= 0:
+                future.set_result(Outcome(0.5, 40.0, 40.0))
+            return future
+
+    texts = []
+    for runs in (0, 1):
+        pool = nullcontext(Slow(runs))
+        monkeypatch.setattr("dgt.tune.schedule.processes", lambda *_, pool=pool: pool)
+        with pytest.raises(InputError) as raised:
+            search(graph, Config.of("dgt"), tmp_path / str(runs), hours=2 / 3600, workers=1)
+        texts.append(str(raised.value))
+    assert "the first of 3 runs of a trial was not finished after 2 s; to continue" in texts[0]
+    assert "1 of 3 runs, 40 s each, and takes about 2 min in all; to continue, run" in texts[1]
+    assert "the same command with more --hours; or search in another folder" in texts[1]
+    configs = {tmp_path / "both" / model: Config.of(model) for model in ("gcn", "mlp")}
+    found = search_models(graph, configs, hours=0.2 / 3600, workers=1)
+    assert "with more --hours or fewer --models; or search" in found[0]["error"]
 
 
 def test_several_models_from_the_command_line(graph, tmp_path, trained, capsys):

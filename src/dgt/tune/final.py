@@ -19,7 +19,7 @@ from dgt.data import short_name
 from dgt.errors import InputError
 from dgt.storage.files import write_text
 from dgt.tune.records import PRESET, START, preset, settings_of
-from dgt.tune.trials import DONE, Trials, changes
+from dgt.tune.trials import Trials, changes
 from dgt.tune.worker import Job, Outcome
 
 FINALISTS = 3  # besides the defaults and the preset
@@ -136,10 +136,7 @@ class Final:
         finalists, the runs of the search decide."""
         finalists = self.finalists()
         if not finalists:
-            failed = [t.user_attrs.get("error") for t in self.trials.all(*DONE)]
-            errors = [error for error in failed if error]
-            reason = errors[-1] if errors else "run the same command again to continue"
-            raise InputError(f"{self.trials.out}: no trial is complete: {reason}")
+            raise InputError(f"{self.trials.out}: no trial is complete")
         fresh = self._compared(finalists)
         candidates = fresh or [Candidate(t, t.user_attrs["values"]) for t in finalists]
         own = self.trials.defaults()

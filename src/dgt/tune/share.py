@@ -45,6 +45,8 @@ class Share:
     cpu: bool = False
     """Whether the budget is CPU time, which includes that of earlier searches in the folder."""
     seconds: float = 0.0
+    longest: float = 0.0
+    """Seconds of the longest run of a trial that was given up."""
     running: list[Run] = field(default_factory=list)
     going_on: list[Attempt] = field(default_factory=list)
     """Trials whose next run can start."""
@@ -144,6 +146,7 @@ class Share:
         """Gives up a run. Its trial is repeated when the search is continued."""
         self.running.remove(run)
         if run.attempt is not None:
+            self.longest = max(self.longest, time.monotonic() - run.started)
             self.trials.put_back(run.attempt)
 
     def close(self) -> None:
