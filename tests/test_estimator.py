@@ -13,6 +13,7 @@ from torch_geometric.utils import subgraph
 
 from dgt import Config, InputError, NodeClassifier
 from dgt.evaluate import METRICS
+from dgt.system.notes import warn_once
 from tests.small import QUICK, block_graph
 
 
@@ -101,6 +102,8 @@ def test_a_given_split_is_used():
     assert classifier.metrics_["splits"] == "given"
     assert classifier.metrics_["split"] is None
     assert torch.equal(classifier._data.test_mask, data.test_mask)
+    with pytest.raises(InputError, match="split: graph has one split of its own, which has no num"):
+        NodeClassifier(**{**QUICK, "epochs": 2}, split=1).fit(data)
 
 
 def test_saved_and_loaded_it_predicts_the_same_bits(fitted, tmp_path: Path):
@@ -231,6 +234,18 @@ def test_settings_by_name():
         NodeClassifier(learning_rate=0.1)
     with pytest.raises(InputError, match="unknown setting 'haeds'; did you mean 'heads'"):
         NodeClassifier(haeds=4)
+
+
+def test_a_setting_that_the_model_does_not_use_is_pointed_out_once(caplog):
+    warn_once.cache_clear()
+    NodeClassifier(Config.of("gcn").replace(gamma=8.0))  # as that of a run, which has all settings
+    NodeClassifier(model="gcn", gamma=4.0, length=8)
+    assert not caplog.messages
+    for _ in range(2):
+        NodeClassifier(model="gcn", gamma=8)
+    (message,) = caplog.messages
+    assert message.startswith("gamma: got 8.0, which model gcn does not use, expected one of")
+    assert message.endswith("models dgt-light, dgt, dgt-plus")
 
 
 def test_methods_that_need_a_fitted_model(tmp_path: Path):

@@ -282,7 +282,9 @@ def test_the_help_shows_the_defaults_of_the_default_model(capsys):
 
 
 @pytest.mark.parametrize("model", [None, *MODELS])
-@pytest.mark.parametrize("given", [{}, {"heads": 2}, {"lr": 0.5}, {"length": 7, "katz_beta": 0.25}])
+@pytest.mark.parametrize(
+    "given", [{}, {"hidden_channels": 8}, {"lr": 0.5}, {"length": 7, "katz_beta": 0.25}]
+)
 def test_flags_mean_the_same_as_keywords(monkeypatch, model: str | None, given: dict[str, float]):
     seen = []
     monkeypatch.setattr("dgt.data.load", lambda *_: None)

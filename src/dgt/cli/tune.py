@@ -21,7 +21,13 @@ from dgt.cli.options import (
     Workers,
     print_json,
 )
-from dgt.cli.settings import NO_FLAGS, SettingsFlags, explicit_settings, with_file
+from dgt.cli.settings import (
+    NO_FLAGS,
+    SettingsFlags,
+    explicit_settings,
+    require_used_flags,
+    with_file,
+)
 from dgt.config import Config
 from dgt.errors import InputError
 
@@ -101,6 +107,7 @@ def tune(
             (out or Path("tune")) / folder(each.model.model): each
             for each in _each_model(models, chosen, fixed, start)
         }
+    require_used_flags(*configs.values())
     first = [with_file(chosen, path, fixed) for path in start]
     try:
         results = search_models(

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from dgt.config import DEFAULT_MODEL, Config
+from dgt.config import DEFAULT_MODEL, Config, complaints
 from dgt.data.files import write_predictions
-from dgt.data.splits import PARTS, choose, labeled_nodes
+from dgt.data.splits import PARTS, choose, labeled_nodes, require_several
 from dgt.data.targets import TaskKind
 from dgt.errors import InputError
 from dgt.inspection import Inspection
@@ -26,6 +26,7 @@ from dgt.runs.folder import RunFolder, State
 from dgt.runs.modelfile import read_model
 from dgt.storage.paths import as_path
 from dgt.system.devices import device_of, seeded
+from dgt.system.notes import warn_once
 from dgt.training import distributed
 from dgt.training.batching import Whole
 from dgt.training.loop import fit as train
@@ -51,6 +52,10 @@ class NodeModel:
 
     def __init__(self, config: Config | None = None, **settings: Any) -> None:
         self.config = Config.given(config, **settings)
+        self._by_name = settings
+        # A warning, since programs often give several models the same settings.
+        for complaint in complaints(self.config, settings):
+            warn_once(complaint)
         if self.config.train.task not in self.tasks:
             raise InputError(
                 f"{type(self).__name__} got settings for {self.config.train.task}, expected "
@@ -92,6 +97,8 @@ class NodeModel:
             raise InputError(f"graph: got {graph!r}, expected the name of the graph as text")
         self._device = device_of(self.config)
         problem = Problem.of(data, self.config)
+        if self._by_name.get("split") is not None:
+            require_several(data, self.config.train.splits, "split")
         self.config_ = problem.config
         del data  # so that it can be freed
         with nullcontext() if out is None else RunFolder(out) as folder:
