@@ -4,17 +4,17 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from dgt.config import DEFAULT_MODEL, Config, complaints
+from dgt.config import Config
 from dgt.data.files import write_predictions
 from dgt.data.splits import PARTS, choose, labeled_nodes, require_several
-from dgt.data.targets import TaskKind
 from dgt.errors import InputError
+from dgt.estimator.parameters import Parameters
 from dgt.inspection import Inspection
 from dgt.models import build, require_memory, require_weights
 from dgt.nn.flops import multiply_adds
@@ -26,7 +26,6 @@ from dgt.runs.folder import RunFolder, State
 from dgt.runs.modelfile import read_model
 from dgt.storage.paths import as_path
 from dgt.system.devices import device_of, seeded
-from dgt.system.notes import warn_once
 from dgt.training import distributed
 from dgt.training.batching import Whole
 from dgt.training.loop import fit as train
@@ -35,7 +34,7 @@ from dgt.training.results import named, of_run
 from dgt.training.steps import require_logits, steps_for
 
 
-class NodeModel:
+class NodeModel(Parameters):
     """What :class:`NodeClassifier` and :class:`NodeRegressor` have in common.
 
     Args:
@@ -43,31 +42,10 @@ class NodeModel:
         **settings: Settings by name. They take precedence over ``config``.
     """
 
-    tasks: ClassVar[tuple[TaskKind, ...]]
-    """The tasks that the class is for."""
     facts_: Facts
     config_: Config
     """The settings in use: those given, with what follows from the graph, such as criteria for each
     edge table."""
-
-    def __init__(self, config: Config | None = None, **settings: Any) -> None:
-        self.config = Config.given(config, **settings)
-        self._by_name = settings
-        # A warning, since programs often give several models the same settings.
-        for complaint in complaints(self.config, settings):
-            warn_once(complaint)
-        if self.config.train.task not in self.tasks:
-            raise InputError(
-                f"{type(self).__name__} got settings for {self.config.train.task}, expected "
-                f"{' or '.join(self.tasks)}; use NodeRegressor for numbers, and NodeClassifier for "
-                "classes and labels"
-            )
-
-    def __repr__(self) -> str:
-        own = self.config.flat()
-        default = Config.of(self.config.model.model).flat() | {"model": DEFAULT_MODEL}
-        changed = (f"{name}={own[name]!r}" for name in own if own[name] != default[name])
-        return f"{type(self).__name__}({', '.join(changed)})"
 
     def fit(
         self,
