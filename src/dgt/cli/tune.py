@@ -155,7 +155,8 @@ def _each_model(
 
 def show_results(results: list[dict[str, Any]]) -> None:
     """Prints what was gained and the importance of each setting, and compares several models."""
-    from dgt.tune.report import comparison, final_comparison, what_mattered
+    from dgt.tune.comparison import comparison
+    from dgt.tune.report import final_comparison, what_mattered
 
     console = Console()
     for found in results:

@@ -74,6 +74,13 @@ class Final:
         kept = self.trials.study.user_attrs.get(FINAL, {})
         return {int(number): runs for number, runs in kept.items()}
 
+    def by_run(self, trial: FrozenTrial) -> list[float | None]:
+        """Returns the value of a complete trial in each run, those of the search first, and None
+        for a run that it has not finished."""
+        own = self.results().get(trial.number, {})
+        further = (own.get(str(run), [None])[0] for run in range(len(self.configs)))
+        return [*trial.user_attrs["values"], *further]
+
     def finalists(self) -> list[FrozenTrial]:
         """Returns the trials with the defaults and the preset, if they are complete, and the best
         others."""

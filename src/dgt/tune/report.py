@@ -43,6 +43,7 @@ def summary(final: Final) -> dict[str, Any]:
                 "source": source(each),
                 f"val_{metric}": each.mean,
                 "values": each.values,
+                "by_run": final.by_run(each.trial),
                 "changed": changed(final, each),
             }
             for each in decision.candidates
@@ -130,30 +131,6 @@ def what_mattered(found: dict[str, Any]) -> Sheet | None:
     )
     numbers = [found["importances"]]
     return Sheet("What mattered", ("setting", "importance"), rows, (note,), numbers, labels=1)
-
-
-def comparison(found: list[dict[str, Any]]) -> Sheet:
-    """Lays out the result of each of several models."""
-    rows: list[tuple[str, ...]] = []
-    for each in found:
-        if "error" in each:
-            rows.append((each["model"], *["–"] * 5))
-            continue
-        text, name = METRICS[each["metric"]].text, f"val_{each['metric']}"
-        start, std = each[f"{name}_at_start"], each[f"{name}_std"]
-        rows.append(
-            (
-                each["model"],
-                text(each[name]),
-                "–" if std is None else text(std),
-                "–" if start is None else text(start),
-                str(len(each["final"][0]["values"])),
-                str(each["trials"]),
-            )
-        )
-    notes = tuple(f"{each['model']}: {each['error']}." for each in found if "error" in each)
-    columns = ("model", "val", "std", "val of the defaults", "runs", "trials")
-    return Sheet("Best settings of each model", columns, rows, notes, found, labels=1)
 
 
 def write_report(found: dict[str, Any], out: Path) -> None:
