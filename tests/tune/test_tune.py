@@ -536,10 +536,10 @@ def test_a_trial_that_fails_does_not_end_the_search(graph, tmp_path, monkeypatch
         assert (row["state"] == "failed") == (row in failed)
     assert failed[0]["error"] == "epoch 3: the loss is no longer finite"
     shown = capsys.readouterr().err.splitlines()
-    assert shown[0] == "searching settings of dgt on colors: 20 trials"
+    assert shown[0] == "searching settings of dgt on colors: 20 trials, up to 2 runs each"
     shown = [line for line in shown[1:] if "training" not in line]
     assert len(shown) == 20
-    assert shown[0] == "1 of 20 trials: val 89.00%; best 89.00% (the defaults)"
+    assert shown[0] == "1 of 20 trials: val 89.00%, mean of 2 runs; best 89.00% (the defaults)"
     assert any("failed: epoch 3" in line for line in shown)
     with pytest.raises(InputError, match="no trial is complete: epoch 3"):
         search(
@@ -630,7 +630,7 @@ def test_trials_are_compared_by_the_metric_of_the_settings(graph, tmp_path, monk
     text = Path(found["preset"]).read_text()
     assert text.startswith(f"# Validation log-loss {best['val_log-loss']:.4f}, the mean of 3 runs")
     assert Config.from_dict(read_toml(Path(found["preset"]))).train.metric == "log-loss"
-    assert "val 0.2200; best 0.2200" in capsys.readouterr().err
+    assert "val 0.2200, mean of 3 runs; best 0.2200" in capsys.readouterr().err
 
 
 def test_a_search_older_than_the_metric_setting_continues(graph, tmp_path, trained):

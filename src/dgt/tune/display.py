@@ -58,7 +58,9 @@ class Display:
         models = ", ".join(each.trials.config.model.model for each in self.searches)
         limit = duration(self._seconds()) if timed else f"{total} trials"
         earlier = f", {self.before} of them finished earlier" if self.before and not timed else ""
-        self._print(f"searching settings of {models} on {graph}: {limit}{earlier}")
+        runs = len(self.searches[0].trials.configs)
+        each = "one run each" if runs == 1 else f"up to {runs} runs each"
+        self._print(f"searching settings of {models} on {graph}: {limit}{earlier}, {each}")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -82,10 +84,8 @@ class Display:
             results = run.share.final.results().get(run.number, {})
             value = results.get(str(run.run), [None])[0]
             text = "failed" if value is None else f"val {trials.text(value)}"
-            place = f"run {run.run + 1} of {len(run.share.final.configs)}"
-            self._print(
-                f"{self._summary()}: {name}final comparison, trial {run.number}, {place}: {text}"
-            )
+            part = f"{name}final comparison, trial {run.number}, {run.name()}"
+            self._print(f"{self._summary()}: {part}: {text}")
 
     def _print(self, line: str | None) -> None:
         if line is not None:
@@ -133,7 +133,7 @@ class Display:
         state = f"epoch {epoch}, best val {trials.text(best)}" if epoch else "preparing"
         part = "final comparison, " if run.attempt is None else ""
         return (
-            f"{trials.config.model.model}, {part}trial {run.number}, run {run.run + 1}: {state} "
+            f"{trials.config.model.model}, {part}trial {run.number}, {run.name()}: {state} "
             f"({duration(time.monotonic() - run.started)})"
         )
 

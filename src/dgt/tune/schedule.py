@@ -111,7 +111,8 @@ def search_models(
             total = trials or (NO_LIMIT if limited else DEFAULT_TRIALS)
             if grid:
                 total = min(trials or NO_LIMIT, made.planned())
-            searches.append(Share(made, Final(made, planned[runs:]), total))
+            given_split = problem.splits == "given"
+            searches.append(Share(made, Final(made, planned[runs:]), total, given_split))
         for share in searches:
             if cpu_minutes is not None:
                 share.budget, share.cpu = 60 * cpu_minutes, True

@@ -31,6 +31,19 @@ class Run:
     slot: int = 0
     """Its place on the board."""
 
+    def name(self) -> str:
+        """Returns which run it is, with the split and the seed that its value depends on."""
+        final = self.share.final.configs
+        count = len(self.share.trials.configs if self.attempt is not None else final)
+        train = self.job.config.train
+        if self.share.one_split:
+            place = f"seed {train.seed}"
+        elif train.split_index == train.seed:
+            place = f"split and seed {train.seed}"
+        else:
+            place = f"split {train.split_index}, seed {train.seed}"
+        return f"run {self.run + 1} of {count} ({place})"
+
 
 @dataclass(eq=False)
 class Share:
@@ -40,6 +53,8 @@ class Share:
     final: Final
     total: int
     """Number of trials."""
+    one_split: bool = False
+    """Whether the graph has one split of its own, so that runs only differ in their seeds."""
     budget: float | None = None
     """Seconds of all workers that the search may use."""
     cpu: bool = False

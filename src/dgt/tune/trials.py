@@ -327,9 +327,10 @@ class Trials:
         found = record(trial, self.metric)
         if found["state"] == "failed":
             return f"failed: {found['error']}"
-        if found["state"] == "complete":
-            return f"val {self.text(trial.value)}"
         run, runs = len(found["values"]), len(self.configs)
+        if found["state"] == "complete":
+            of = "one run" if runs == 1 else f"mean of {runs} runs"
+            return f"val {self.text(trial.value)}, {of}"
         if "stopped_at_epoch" in found:
             return f"stopped at epoch {found['stopped_at_epoch']} of run {run + 1} of {runs}"
         mean = self.text(statistics.fmean(found["values"]))
