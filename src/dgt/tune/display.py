@@ -14,6 +14,7 @@ from rich.text import Text
 from dgt.data import short_name
 from dgt.system.progress import LINE_SECONDS, duration, live_bar
 from dgt.tune.share import Run, Share
+from dgt.tune.wording import last, leader
 from dgt.tune.worker import Board
 
 PACE_AFTER = 10.0  # seconds after which the time left is estimated
@@ -79,7 +80,7 @@ class Display:
         trials, several = run.share.trials, len(self.searches) > 1
         name = f"{trials.config.model.model}: " if several else ""
         if ended:
-            self._print(f"{self._summary()}: {name}{trials.last(run.number)}; {trials.leader()}")
+            self._print(f"{self._summary()}: {name}{last(trials, run.number)}; {leader(trials)}")
         elif run.attempt is None:
             results = run.share.final.results().get(run.number, {})
             value = results.get(str(run.run), [None])[0]
@@ -140,7 +141,7 @@ class Display:
     def _below(self) -> RenderableType:
         lines = [self._run(run) for run in self.running]
         lines += [
-            f"{share.trials.config.model.model}: {share.trials.leader()}" for share in self.searches
+            f"{share.trials.config.model.model}: {leader(share.trials)}" for share in self.searches
         ]
         return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
 

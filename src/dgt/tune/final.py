@@ -19,7 +19,8 @@ from dgt.data import short_name
 from dgt.errors import InputError
 from dgt.storage.files import write_text
 from dgt.tune.records import PRESET, START, preset, settings_of
-from dgt.tune.trials import Trials, changes
+from dgt.tune.trials import Trials
+from dgt.tune.wording import changes
 from dgt.tune.worker import Job, Outcome
 
 FINALISTS = 3  # besides the defaults and the preset
