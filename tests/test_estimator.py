@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from sklearn.base import clone
 from sklearn.metrics import f1_score
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
-from dgt import Config, InputError, NodeClassifier
+from dgt import Config, InputError, NodeClassifier, NodeRegressor
 from dgt.evaluate import METRICS
+from dgt.system.notes import warn_once
 from tests.small import QUICK, block_graph
 
 
@@ -101,6 +103,8 @@ def test_a_given_split_is_used():
     assert classifier.metrics_["splits"] == "given"
     assert classifier.metrics_["split"] is None
     assert torch.equal(classifier._data.test_mask, data.test_mask)
+    with pytest.raises(InputError, match="split: graph has one split of its own, which has no num"):
+        NodeClassifier(**{**QUICK, "epochs": 2}, split=1).fit(data)
 
 
 def test_saved_and_loaded_it_predicts_the_same_bits(fitted, tmp_path: Path):
@@ -231,6 +235,59 @@ def test_settings_by_name():
         NodeClassifier(learning_rate=0.1)
     with pytest.raises(InputError, match="unknown setting 'haeds'; did you mean 'heads'"):
         NodeClassifier(haeds=4)
+
+
+def test_a_setting_that_the_model_does_not_use_is_pointed_out_once(caplog):
+    warn_once.cache_clear()
+    NodeClassifier(Config.of("gcn").replace(gamma=8.0))  # as that of a run, which has all settings
+    NodeClassifier(model="gcn", gamma=4.0, length=8)
+    assert not caplog.messages
+    for _ in range(2):
+        NodeClassifier(model="gcn", gamma=8)
+    (message,) = caplog.messages
+    assert message.startswith("gamma: got 8.0, which model gcn does not use, expected one of")
+    assert message.endswith("models dgt-light, dgt, dgt-plus")
+
+
+def test_scikit_learn_clones_it():
+    def nearest(data, length):
+        raise AssertionError
+
+    config = Config.of("dgt").replace(lr=0.5)
+    for given in (
+        NodeClassifier(),
+        NodeClassifier(config, heads=8, criteria=["bfs", nearest], encoding="none"),
+        NodeRegressor(epochs=3),
+    ):
+        copy = clone(given)
+        assert type(copy) is type(given)
+        assert copy.get_params() == given.get_params()
+        assert (copy.config, copy.config.explicit) == (given.config, given.config.explicit)
+        assert repr(copy) == repr(given)
+        assert copy.set_params() is copy
+        assert copy.config == given.config
+
+
+def test_parameters_of_a_fitted_estimator(fitted):
+    data, classifier = fitted
+    before = classifier.get_params()
+    assert before == {"config": None, **QUICK}
+    copy = clone(classifier)
+    assert not hasattr(copy, "model_")
+    with pytest.raises(InputError, match="not fitted yet"):
+        copy.predict(data)
+    assert copy.set_params(epochs=2, lr=0.02).config == classifier.config.replace(epochs=2, lr=0.02)
+    assert copy.get_params() == before | {"epochs": 2, "lr": 0.02}
+    assert "gamma" not in copy.config.explicit  # dgt-plus may still choose it
+    with pytest.raises(InputError, match="unknown setting 'learning_rate'"):
+        copy.set_params(learning_rate=0.1)
+    with pytest.raises(InputError, match="NodeClassifier got settings for regression"):
+        copy.set_params(task="regression")
+    assert copy.get_params() == before | {"epochs": 2, "lr": 0.02}
+    assert copy.fit(data).metrics_["best_epoch"] <= 2
+    copy.set_params(epochs=1)
+    assert copy.predict().shape == (90,)  # still that of the last fit
+    assert classifier.get_params() == before
 
 
 def test_methods_that_need_a_fitted_model(tmp_path: Path):

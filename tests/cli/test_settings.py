@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from dgt.cli import main
+from dgt.config import Config
 from dgt.system import plugins
+from tests.small import block_graph, flags, write_folder
 
 
 @pytest.fixture
@@ -17,9 +19,8 @@ def search(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 
     def stand_in(graph, configs, **rest):
         seen.clear()
-        (config,) = configs.values()
-        seen.update(rest, config=config)
-        return [{"error": "nothing was searched"}]
+        seen.update(rest, config=next(iter(configs.values())))
+        return [{"model": "any", "error": "nothing was searched"}] * len(configs)
 
     monkeypatch.setattr("dgt.tune.search_models", stand_in)
     return seen
@@ -146,3 +147,62 @@ def test_a_file_of_another_model_than_the_flag_is_refused(tmp_path, capsys):
     assert main([*command, "--model", "dgt"]) == 2
     assert "has the settings of model 'gcn', got --model dgt" in capsys.readouterr().err
     assert main([*command, "--model", "gcn", "--epochs", "1", "--quiet"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (
+            ["--model=gcn", "--gamma=8"],
+            "--gamma: got 8.0, which model gcn does not use",
+        ),
+        (
+            ["--layers=3"],
+            "which model dgt-plus does not use, expected one of the models mlp, gcn",
+        ),
+        (["--model=dgt", "--skip"], "--skip: got True, which model dgt does not use"),
+        (["--model=mlp", "--key-weight-decay=3"], "one of the models dgt-light, dgt, dgt-plus"),
+    ],
+)
+def test_flags_that_the_model_does_not_use_are_refused(tokens: list[str], message: str, capsys):
+    for command in ("train", "tune", "prepare"):
+        assert main([command, "cora", *tokens]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_settings_that_a_model_does_not_use_may_be_in_files_or_of_inputs(
+    search, tmp_path: Path, caplog
+):
+    """Files of runs have all settings, and scripts give --length to all of several models."""
+    file = tmp_path / "settings.toml"
+    file.write_text(Config.of("gcn").replace(gamma=8.0, epochs=1).to_toml())
+    command = ["train", "cora", "--config", str(file), "--out", str(tmp_path / "run"), "--quiet"]
+    assert main([*command, "--katz-order=3", "--epochs=2"]) == 0
+    assert "--katz-order: has no effect on gcn" in caplog.messages
+    assert "gamma" not in caplog.text
+    assert main(["train", "cora", "--out", str(tmp_path / "run"), "--resume", "--quiet"]) == 0
+    # one of the models uses it
+    assert main(["tune", "cora", "--models", "gcn", "--layers=3"]) == 0
+    assert main(["tune", "cora", "--models", "dgt", "--layers=3"]) == 2
+    assert main(["tune", "cora", "--models", "gcn", "dgt", "--layers=3", "--gamma=2"]) == 0
+
+
+def test_a_split_is_refused_if_there_is_only_one(tmp_path: Path, capsys):
+    graph = write_folder(tmp_path / "colors", block_graph())
+    rows = (graph / "nodes.csv").read_text().splitlines()
+    parts = ["train", "val", "test"]
+    split = [f"{row},{'' if n % 10 == 9 else parts[n // 3 % 3]}" for n, row in enumerate(rows[1:])]
+    (graph / "nodes.csv").write_text("\n".join([f"{rows[0]},split", *split]) + "\n")
+    command = ["train", str(graph), "--model=mlp", "--quiet", *flags(epochs=1)]
+    assert main([*command, "--out", str(tmp_path / "one"), "--split=3"]) == 2
+    assert (
+        "colors has one split of its own, which has no number; leave out --split"
+        in capsys.readouterr().err
+    )
+    assert not (tmp_path / "one").exists()
+    assert main([*command, "--out", str(tmp_path / "one"), "--split=3", "--splits=random"]) == 0
+    # the settings of several runs have a split, whatever the graph
+    assert main([*command, "--out", str(tmp_path / "two"), "--runs=2"]) == 0
+    file = tmp_path / "settings.toml"
+    file.write_text("[train]\nsplit = 1\n")
+    assert main([*command, "--out", str(tmp_path / "again"), "--config", str(file)]) == 0

@@ -114,14 +114,26 @@ def test_files_that_cannot_be_read(tmp_path: Path):
     (tmp_path / "latin.toml").write_bytes(b'x = "\xe9"')
     with pytest.raises(InputError, match="not UTF-8 text"):
         read_toml(tmp_path / "latin.toml")
-    with pytest.raises(
-        InputError, match=r"none for dgt on nothing-like-it, expected one of .*chameleon-dgt"
-    ):
-        read_preset("nothing-like-it", "dgt")
+
+
+def test_a_preset_that_is_missing():
+    """The message names what comes closest, and not all of the presets."""
+    with pytest.raises(InputError) as raised:
+        read_preset("own-graph", "dgt-plus")
+    text = str(raised.value)
+    assert text.startswith("preset: found none for dgt-plus on own-graph; leave out --preset to ")
+    graphs = text.split("dgt-plus has presets for ")[1].split(", ")
+    assert {f"{graph}-dgt-plus" for graph in graphs} == {
+        name for name in presets() if name.endswith("-dgt-plus")
+    }
+    with pytest.raises(InputError, match=r"dgt has presets for chameleon"):
+        read_preset("chamelion", "dgt")
+    with pytest.raises(InputError, match=r"there are presets for actor, chameleon, .*reddit"):
+        read_preset("own-graph", "transformer")
     without = next(model for model in MODELS if f"chameleon-{model}" not in presets())
     with pytest.raises(
         InputError,
-        match=rf"{without} on chameleon; .*, such as --model dgt-plus: [a-z0-9, -]+$",
+        match=rf"{without} on chameleon; leave out --preset .*, such as --model dgt-plus: [a-z]+",
     ):
         read_preset("chameleon", without)
 

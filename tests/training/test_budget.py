@@ -79,14 +79,20 @@ print(json.dumps({"taken": memory("VmHWM") - before, "said": said}))
 @pytest.mark.parametrize("model", [("dgt", "none"), ("dgt-plus", "read")], ids=lambda m: m[0])
 def test_the_prediction_is_close_to_the_measured_memory(form, size, blocks, model):
     command = [sys.executable, "-c", MEASURE, "60000", form, str(size), str(blocks), *model]
-    taken = []
-    for _ in range(6):  # on a busy machine, threads that wait hold more buffers: the least counts
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
-        found = json.loads(done.stdout)
-        taken.append(found["taken"])
-        if found["said"] == pytest.approx(min(taken), rel=0.3):
-            break
-    assert found["said"] == pytest.approx(min(taken), rel=0.3)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+    found = json.loads(done.stdout)
+    assert found["said"] == pytest.approx(found["taken"], rel=0.3)
+
+
+def test_value_dropout_in_chunks_needs_more():
+    """Its mask, the channels that it leaves and their gradient: as much as the rows of all nodes,
+    three times."""
+    config = Config.of("dgt-plus").replace(chunk_size=4096, value_dropout=0.0)
+    without, with_dropout = (
+        budget.of_chunks(config.replace(value_dropout=p), 100_000, 48_000, 40, 4096)
+        for p in (0.0, 0.5)
+    )
+    assert with_dropout - without == 3 * 100_000 * config.model.hidden_channels * 4
 
 
 def test_a_warning_suggests_a_flag_that_fits():

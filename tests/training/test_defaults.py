@@ -44,6 +44,25 @@ def test_no_note_if_nothing_differs(tmp_path, caplog):
     assert "chose" not in caplog.text
 
 
+@pytest.mark.parametrize(("features", "directed"), [(70, True), (12, True), (70, False)])
+def test_a_note_names_the_criteria_that_follow_links(features, directed, tmp_path, caplog):
+    graph = write_folder(tmp_path / "colors", block_graph(features=features))
+    command = ["train", str(graph), "--quiet", *flags(epochs=1, average=0.0)]
+    command += ["--directed"] if directed else []
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    notes = [text for text in caplog.messages if text.startswith("dgt-plus chose")]
+    assert len(notes) == directed
+    if directed:
+        assert f"90 nodes, {features} features and directed edges: " in notes[0]
+        used = read_settings(tmp_path / "run").config.criteria
+        assert notes[0].endswith(f"--criteria {' '.join(used)}")
+        assert "alike-out" in used
+        again = [*command, "--criteria", *used, "--out", str(tmp_path / "again")]
+        note_once.cache_clear()
+        assert main(again) == 0
+        assert caplog.text.count("--criteria") == 1  # set explicitly
+
+
 @pytest.mark.parametrize("name", ["chunk_size", "batch_size"])
 def test_the_rule_chooses_no_batch_norm_if_nodes_are_processed_in_parts(name, caplog):
     caplog.set_level(NOTE, "dgt")

@@ -50,6 +50,34 @@ def test_the_defaults_are_in_the_final_comparison(graph, tmp_path, monkeypatch):
     assert "defaults 1.30%, better in 3 of 3" in report
 
 
+@pytest.mark.parametrize(
+    ("kind", "places"),
+    [
+        ("random", ["split and seed 1", "split and seed 2"]),
+        ("given", ["seed 1", "seed 2"]),
+        ("published", ["split 1, seed 0", "split 0, seed 1"]),
+    ],
+)
+def test_progress_names_the_run_of_a_single_value(kind, places, tmp_path, monkeypatch, capsys):
+    """A search with one run, and two further ones; here are two published splits."""
+    data = block_graph()
+    part = torch.arange(90) % 5 % 3
+    if kind != "random":
+        data.train_mask, data.val_mask, data.test_mask = part == 0, part == 1, part == 2
+    if kind == "published":
+        for name in ("train_mask", "val_mask", "test_mask"):
+            data[name] = torch.stack([data[name]] * 2, dim=1)
+    torch.save(data, tmp_path / "own.pt")
+    train_by(monkeypatch, lambda settings, split, epoch: settings["lr"])
+    given = {"trials": 2, "runs": 1, "final_runs": 2, "workers": 1, "progress": True}
+    search(str(tmp_path / "own.pt"), Config.of("dgt"), tmp_path / "out", **given)
+    shown = capsys.readouterr().err
+    assert "searching settings of dgt on own: 2 trials, one run each\n" in shown
+    assert ": val 1.00%, one run; best 1.00% (the defaults)" in shown
+    for number, place in enumerate(places, start=1):
+        assert f"final comparison, trial 0, run {number} of 2 ({place}): val 1.00%" in shown
+
+
 def test_the_defaults_are_kept_if_nothing_is_better(graph, tmp_path, monkeypatch):
     """Here the splits of the search mislead: on the others, all settings are alike."""
 

@@ -465,9 +465,37 @@ def test_a_search_ends_when_its_time_is_used_up(graph, tmp_path, monkeypatch):
 
 
 def test_too_little_time(graph, tmp_path, monkeypatch):
+    """The error says how far a trial got, and what to set."""
     replace_training(monkeypatch, lambda *_: (time.sleep(0.3), 0.1))
-    with pytest.raises(InputError, match="no trial is complete: run the same command again"):
-        search(graph, Config.of("dgt"), tmp_path, hours=0.0001 / 3600, workers=1)
+    with pytest.raises(InputError, match="no trial is complete: no run was started; to continue"):
+        search(graph, Config.of("dgt"), tmp_path / "none", hours=0.0001 / 3600, workers=1)
+
+    class Slow:
+        """Finishes some runs at once and none after them."""
+
+        def __init__(self, runs: int) -> None:
+            self.left = runs
+
+        def submit(self, function, job):
+            self.left -= 1
+            future = Future()
+            if self.left >= 0:
+                future.set_result(Outcome(0.5, 40.0, 40.0))
+            return future
+
+    texts = []
+    for runs in (0, 1):
+        pool = nullcontext(Slow(runs))
+        monkeypatch.setattr("dgt.tune.schedule.processes", lambda *_, pool=pool: pool)
+        with pytest.raises(InputError) as raised:
+            search(graph, Config.of("dgt"), tmp_path / str(runs), hours=2 / 3600, workers=1)
+        texts.append(str(raised.value))
+    assert "the first of 3 runs of a trial was not finished after 2 s; to continue" in texts[0]
+    assert "1 of 3 runs, 40 s each, and takes about 2 min in all; to continue, run" in texts[1]
+    assert "the same command with more --hours; or search in another folder" in texts[1]
+    configs = {tmp_path / "both" / model: Config.of(model) for model in ("gcn", "mlp")}
+    found = search_models(graph, configs, hours=0.2 / 3600, workers=1)
+    assert "with more --hours or fewer --models; or search" in found[0]["error"]
 
 
 def test_several_models_from_the_command_line(graph, tmp_path, trained, capsys):
@@ -508,10 +536,10 @@ def test_a_trial_that_fails_does_not_end_the_search(graph, tmp_path, monkeypatch
         assert (row["state"] == "failed") == (row in failed)
     assert failed[0]["error"] == "epoch 3: the loss is no longer finite"
     shown = capsys.readouterr().err.splitlines()
-    assert shown[0] == "searching settings of dgt on colors: 20 trials"
+    assert shown[0] == "searching settings of dgt on colors: 20 trials, up to 2 runs each"
     shown = [line for line in shown[1:] if "training" not in line]
     assert len(shown) == 20
-    assert shown[0] == "1 of 20 trials: val 89.00%; best 89.00% (the defaults)"
+    assert shown[0] == "1 of 20 trials: val 89.00%, mean of 2 runs; best 89.00% (the defaults)"
     assert any("failed: epoch 3" in line for line in shown)
     with pytest.raises(InputError, match="no trial is complete: epoch 3"):
         search(
@@ -602,7 +630,7 @@ def test_trials_are_compared_by_the_metric_of_the_settings(graph, tmp_path, monk
     text = Path(found["preset"]).read_text()
     assert text.startswith(f"# Validation log-loss {best['val_log-loss']:.4f}, the mean of 3 runs")
     assert Config.from_dict(read_toml(Path(found["preset"]))).train.metric == "log-loss"
-    assert "val 0.2200; best 0.2200" in capsys.readouterr().err
+    assert "val 0.2200, mean of 3 runs; best 0.2200" in capsys.readouterr().err
 
 
 def test_a_search_older_than_the_metric_setting_continues(graph, tmp_path, trained):

@@ -189,6 +189,7 @@ class DeformableGCN(nn.Module):
 MODEL = Model(
     build=builder(DeformableGCN, "blocks", "dropout"),
     inputs=("x", "mean", "joined", "smoothed_neighbors"),
+    settings=("neighbors",),
     grid={"blocks": (1, 2), "neighbors": (5, 10, 15, 20, 25)},
     defaults=DEFAULTS,
 )

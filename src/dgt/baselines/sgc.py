@@ -49,6 +49,7 @@ class SGC(nn.Module):
 MODEL = Model(
     build=builder(SGC),
     inputs=("smoothed",),
+    settings=("layers",),
     grid=LAYERS,
     defaults=_DEFAULTS,
 )

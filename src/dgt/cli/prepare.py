@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from dgt.cli.options import Flag, Json, Modules, Quiet, Threads, print_json, use_threads
-from dgt.cli.settings import NO_FLAGS, SettingsFlags
+from dgt.cli.settings import NO_FLAGS, SettingsFlags, require_used_flags
 from dgt.errors import InputError
 
 MOST_SHARDS = 1_000_000
@@ -39,6 +39,7 @@ def prepare(
         preset: Use the tuned settings that dgt ships for this benchmark and --model.
     """
     chosen, which = settings.config(), _shard(shard)
+    require_used_flags(chosen)
     use_threads(threads)
 
     from dgt.data import load

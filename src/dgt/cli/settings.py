@@ -24,12 +24,15 @@ from dgt.config import (
     SequenceConfig,
     TrainConfig,
     check_tables,
+    complaints,
     own_defaults,
     read_preset,
     read_toml,
+    unused,
 )
 from dgt.errors import InputError
 from dgt.system import machine, plugins
+from dgt.system.notes import note_once
 
 DEFAULTS = Config()
 # The defaults of the dataclasses; those of another model differ in some settings.
@@ -38,6 +41,7 @@ NAME_BYTES = 255  # the limit of common file systems
 RUN_KEYS = ("graph", "runs")  # keys of a run's config.toml that are not settings
 
 _explicit: ContextVar[tuple[str, ...]] = ContextVar("explicit", default=())
+_flags: ContextVar[tuple[str, ...]] = ContextVar("flags", default=())
 
 
 def _group(title: str, order: int) -> Parameter:
@@ -71,6 +75,24 @@ def explicit_settings() -> tuple[str, ...]:
     return _explicit.get()
 
 
+def given_as_flags() -> tuple[str, ...]:
+    """Returns the names of the settings that have a flag, and not only a file that sets them."""
+    return _flags.get()
+
+
+def require_used_flags(*configs: Config) -> None:
+    """Raises an error if a flag sets what no model uses. A file may: those of runs have all
+    settings."""
+    names = given_as_flags()
+    unused_by_all = [set(unused(config, names)) for config in configs]
+    names = tuple(n for n in names if all(n in each for each in unused_by_all))
+    for complaint in complaints(configs[0], names, flags=True):
+        raise InputError(complaint)
+    models = " or ".join(config.model.model for config in configs)
+    for name in names:
+        note_once(f"--{name.replace('_', '-')}: has no effect on {models}")
+
+
 def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Fills in the settings that have no flag; called by cyclopts before it converts any value.
 
@@ -85,6 +107,7 @@ def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) 
         _require_integers(argument)
         if argument.name == "GRAPH" or Path in (argument.hint, *get_args(argument.hint)):
             _require_path(argument)
+    _flags.set(_settings_in(arguments))
     for token in given.get("--config", []):
         tables = read_toml(Path(token.value))
         _require_same_model(arguments, tables, token.value)
@@ -97,12 +120,17 @@ def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) 
         path = Path(given["--out"][0].value) / "config.toml"
         if path.is_file():
             _fill_in_file(arguments, read_toml(path), str(path))
-    names = (a.name.removeprefix("--").replace("-", "_") for a in arguments if a.tokens)
-    _explicit.set(tuple(name for name in names if name in TABLES))
+    _explicit.set(_settings_in(arguments))
     if "--model" in given:
         model = _model(arguments)
         defaults = PAPER | {"model": model} | own_defaults(model)
         _fill_in_values(arguments, defaults, f"default of {model}")
+
+
+def _settings_in(arguments: ArgumentCollection) -> tuple[str, ...]:
+    """Returns the names of the settings that have a value so far."""
+    names = (a.name.removeprefix("--").replace("-", "_") for a in arguments if a.tokens)
+    return tuple(name for name in names if name in TABLES)
 
 
 def _require_same_model(arguments: ArgumentCollection, tables: dict[str, Any], place: str) -> None:

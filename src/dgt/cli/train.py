@@ -4,14 +4,18 @@ import shlex
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from dgt.cli.options import Flag, Json, Modules, Quiet, Runs, Threads, print_json, use_threads
-from dgt.cli.settings import NO_FLAGS, SettingsFlags
+from dgt.cli.settings import NO_FLAGS, SettingsFlags, given_as_flags, require_used_flags
+from dgt.config import Config
 from dgt.errors import InputError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 # Besides the metric that selected the model, where accuracy alone could mislead.
 SHOWN = ("average-precision", "f1", "macro-f1", "balanced-accuracy", "accuracy", "mae", "r2")
@@ -54,6 +58,7 @@ def train(
         report: Also write a report as report.html in --out, see dgt report --help.
     """
     chosen = settings.config()
+    require_used_flags(chosen)
     if resume and out is None:
         raise InputError("--resume: requires --out, the folder of the run to continue")
     if resume and overwrite:
@@ -66,7 +71,6 @@ def train(
 
         require_packages()
 
-    from dgt.data import load
     from dgt.runs import files
     from dgt.runs.many import canonical, free_folder, train_runs
     from dgt.training import distributed
@@ -80,7 +84,7 @@ def train(
                 out = distributed.by_first(lambda: stack.enter_context(new))
             complete = resume and (out / files.METRICS).is_file()
             metrics = train_runs(
-                load(graph, chosen.train.splits, chosen.data),
+                _load(graph, chosen),
                 chosen,
                 out,
                 graph=canonical(graph),
@@ -115,6 +119,17 @@ def train(
     following = ["dgt", "predict", str(first), "--out", "predictions.csv"]
     following += [f"--import={module}" for module in modules]
     print(f"next: {shlex.join(following)}")
+
+
+def _load(graph: str, chosen: Config) -> "Data":
+    """Loads the graph. Raises an error if --split has no meaning for it."""
+    from dgt.data import load
+    from dgt.data.splits import require_several
+
+    data = load(graph, chosen.train.splits, chosen.data)
+    if "split" in given_as_flags():
+        require_several(data, chosen.train.splits, "--split")
+    return data
 
 
 def show_metrics(metrics: dict[str, Any]) -> None:

@@ -21,7 +21,13 @@ from dgt.cli.options import (
     Workers,
     print_json,
 )
-from dgt.cli.settings import NO_FLAGS, SettingsFlags, explicit_settings, with_file
+from dgt.cli.settings import (
+    NO_FLAGS,
+    SettingsFlags,
+    explicit_settings,
+    require_used_flags,
+    with_file,
+)
 from dgt.config import Config
 from dgt.errors import InputError
 
@@ -101,6 +107,7 @@ def tune(
             (out or Path("tune")) / folder(each.model.model): each
             for each in _each_model(models, chosen, fixed, start)
         }
+    require_used_flags(*configs.values())
     first = [with_file(chosen, path, fixed) for path in start]
     try:
         results = search_models(
@@ -148,7 +155,8 @@ def _each_model(
 
 def show_results(results: list[dict[str, Any]]) -> None:
     """Prints what was gained and the importance of each setting, and compares several models."""
-    from dgt.tune.report import comparison, final_comparison, what_mattered
+    from dgt.tune.comparison import comparison
+    from dgt.tune.report import final_comparison, what_mattered
 
     console = Console()
     for found in results:

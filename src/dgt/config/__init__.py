@@ -28,6 +28,7 @@ from dgt.config.settings import (
     TrainConfig,
 )
 from dgt.config.toml import read_toml, to_toml
+from dgt.config.unused import complaints, unused
 
 __all__ = [
     "CRITERIA",
@@ -50,10 +51,12 @@ __all__ = [
     "SequenceConfig",
     "TrainConfig",
     "check_tables",
+    "complaints",
     "ignore_old_norm",
     "own_defaults",
     "presets",
     "read_preset",
     "read_toml",
     "to_toml",
+    "unused",
 ]

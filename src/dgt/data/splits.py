@@ -165,6 +165,23 @@ def choose(data: Data, kind: str, index: int) -> tuple[Data, str]:
     return data, kind
 
 
+def require_several(data: Data, kind: str, place: str) -> None:
+    """Raises an error if a graph has one split of its own, so that there is none to choose.
+
+    Args:
+        data: Graph as in :func:`choose`.
+        kind: Kind of split as in :func:`choose`.
+        place: Name of the setting in the error message.
+    """
+    masks = [data[f"{part}_mask"] for part in PARTS if f"{part}_mask" in data]
+    if kind in ("auto", "given") and masks and all(mask.dim() == 1 for mask in masks):
+        name = getattr(data, "name", None) or "graph"
+        raise InputError(
+            f"{place}: {name} has one split of its own, which has no number; leave out {place}, or "
+            "choose --splits random"
+        )
+
+
 def part_numbers(data: Data) -> Tensor:
     """Returns, for each node, 1 plus its part of the split in :data:`PARTS`, or 0, uint8."""
     numbers = torch.zeros(data.num_nodes, dtype=torch.uint8)

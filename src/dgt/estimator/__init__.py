@@ -1,7 +1,8 @@
 """Estimators in the style of scikit-learn.
 
-``model`` trains, evaluates and saves a model, ``classifier`` and ``regressor`` add what classes and
-numbers need. :func:`load_estimator` and :func:`estimator_for` choose by the task of a run.
+``parameters`` holds the settings, ``model`` trains, evaluates and saves a model, ``classifier`` and
+``regressor`` add what classes and numbers need. :func:`load_estimator` and :func:`estimator_for`
+choose by the task of a run.
 """
 
 from pathlib import Path

@@ -4,17 +4,17 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from dgt.config import DEFAULT_MODEL, Config
+from dgt.config import Config
 from dgt.data.files import write_predictions
-from dgt.data.splits import PARTS, choose, labeled_nodes
-from dgt.data.targets import TaskKind
+from dgt.data.splits import PARTS, choose, labeled_nodes, require_several
 from dgt.errors import InputError
+from dgt.estimator.parameters import Parameters
 from dgt.inspection import Inspection
 from dgt.models import build, require_memory, require_weights
 from dgt.nn.flops import multiply_adds
@@ -28,13 +28,14 @@ from dgt.storage.paths import as_path
 from dgt.system.devices import device_of, seeded
 from dgt.training import distributed
 from dgt.training.batching import Whole
+from dgt.training.loop import History
 from dgt.training.loop import fit as train
 from dgt.training.problem import Problem, task_of
 from dgt.training.results import named, of_run
 from dgt.training.steps import require_logits, steps_for
 
 
-class NodeModel:
+class NodeModel(Parameters):
     """What :class:`NodeClassifier` and :class:`NodeRegressor` have in common.
 
     Args:
@@ -42,27 +43,10 @@ class NodeModel:
         **settings: Settings by name. They take precedence over ``config``.
     """
 
-    tasks: ClassVar[tuple[TaskKind, ...]]
-    """The tasks that the class is for."""
     facts_: Facts
     config_: Config
     """The settings in use: those given, with what follows from the graph, such as criteria for each
     edge table."""
-
-    def __init__(self, config: Config | None = None, **settings: Any) -> None:
-        self.config = Config.given(config, **settings)
-        if self.config.train.task not in self.tasks:
-            raise InputError(
-                f"{type(self).__name__} got settings for {self.config.train.task}, expected "
-                f"{' or '.join(self.tasks)}; use NodeRegressor for numbers, and NodeClassifier for "
-                "classes and labels"
-            )
-
-    def __repr__(self) -> str:
-        own = self.config.flat()
-        default = Config.of(self.config.model.model).flat() | {"model": DEFAULT_MODEL}
-        changed = (f"{name}={own[name]!r}" for name in own if own[name] != default[name])
-        return f"{type(self).__name__}({', '.join(changed)})"
 
     def fit(
         self,
@@ -90,9 +74,9 @@ class NodeModel:
         """
         if not isinstance(graph, str | None):
             raise InputError(f"graph: got {graph!r}, expected the name of the graph as text")
-        self._device = device_of(self.config)
-        problem = Problem.of(data, self.config)
-        self.config_ = problem.config
+        problem = self._problem(data)
+        if self._by_name.get("split") is not None:
+            require_several(data, self.config.train.splits, "split")
         del data  # so that it can be freed
         with nullcontext() if out is None else RunFolder(out) as folder:
             state: State = "new"
@@ -118,18 +102,8 @@ class NodeModel:
             folder = None  # only rank 0 writes
         if folder is not None:
             folder.begin()
-        history = train(
-            self.model_,
-            self._steps,
-            self._task,
-            *problem.targets,
-            self.config_.train,
-            folder=folder,
-            resume=state == "begun",
-            progress=show,
-        )
-        self.history_ = history.epochs
-        logits = self._decide(problem)
+        resume = state == "begun"
+        history, logits = self._train(problem, folder=folder, resume=resume, progress=show)
         self.metrics_ = of_run(problem, self._task, self.model_, history, logits, graph)
         if folder is not None:
             found = named(self._task, self.facts_, self._data, logits, own=True)
@@ -145,20 +119,20 @@ class NodeModel:
             on_epoch: Called after each epoch with its number and the best value of the metric so
                 far. An error that it raises ends training without a result.
         """
-        self._device = device_of(self.config)
-        problem = Problem.of(data, self.config)
+        problem = self._problem(data)
         problem.hide_test_labels()
-        self.config_ = problem.config
         self._data, self._steps = problem.data, problem.prepare(self._device)
         self._start(problem)
-        settings = self.config_.train
-        history = train(
-            self.model_, self._steps, self._task, *problem.targets, settings, on_epoch=on_epoch
-        )
-        self.history_ = history.epochs
-        logits, metric = self._decide(problem), self._task.metric
-        y, _, val = problem.targets
+        _, logits = self._train(problem, on_epoch=on_epoch)
+        (y, _, val), metric = problem.targets, self._task.metric
         return self._task.measure(logits[val], y[val], [metric])[metric]
+
+    def _problem(self, data: Data) -> Problem:
+        """Checks a graph and chooses its split, and the settings that follow from it."""
+        self._device = device_of(self.config)
+        problem = Problem.of(data, self.config)
+        self.config_ = problem.config
+        return problem
 
     def _start(self, problem: Problem) -> None:
         """Builds the model with its initial weights, and the task."""
@@ -169,12 +143,16 @@ class NodeModel:
             y, train_mask, _ = problem.targets
             start_from(self._task.constant(y[train_mask]))
 
-    def _decide(self, problem: Problem) -> Tensor:
-        """Returns the logits of all nodes, after the threshold was chosen on validation nodes."""
+    def _train(self, problem: Problem, **how: Any) -> tuple[History, Tensor]:
+        """Trains, and chooses the threshold on the validation nodes. Returns the history and the
+        logits of all nodes; further arguments as for :func:`dgt.training.loop.fit`."""
+        settings = self.config_.train
+        history = train(self.model_, self._steps, self._task, *problem.targets, settings, **how)
+        self.history_ = history.epochs
         logits = self._logits(self._steps, self._data)
         problem.choose_threshold(self._task, logits)
         self.facts_ = problem.facts
-        return logits
+        return history, logits
 
     def predict(self, data: Data | None = None) -> Tensor:
         """Returns the prediction for each node.

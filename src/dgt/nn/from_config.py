@@ -13,6 +13,11 @@ SHARED = (
     *("dropout", "input_dropout", "encoding_dropout", "node_dropout", "value_dropout"),
 )
 """Settings that DGT and dgt-plus take as arguments of the same names."""
+USED = (
+    *(*SHARED, "interpolation", "gamma", "epsilon", "normalize"),
+    *("feature_weight_decay", "encoding_weight_decay", "key_weight_decay"),
+)
+"""All settings that DGT and dgt-plus use, besides those of their inputs."""
 
 
 def build(config: Config, in_channels: int, out_channels: int, encoding_channels: int) -> DGT:
@@ -48,6 +53,7 @@ DGT_MODEL = Model(
     inputs=("x", "sequences", "encoding"),
     grid={"blocks": (1, 2), "gamma": (1, 2, 4, 8, 16, 32, 64, 128, 256)},
     criteria=DEFAULT_CRITERIA,
+    settings=USED,
     batching=True,
 )
 DGT_LIGHT_MODEL = replace(DGT_MODEL, criteria=DEFAULT_CRITERIA[:1], single_criterion=True)

@@ -5,7 +5,7 @@ from typing import Any
 from dgt.config import DEFAULT_SETTINGS, Config
 from dgt.data.labels import label_width
 from dgt.errors import InputError
-from dgt.nn.from_config import shared_arguments
+from dgt.nn.from_config import USED, shared_arguments
 from dgt.nn.plus import DGTPlus
 from dgt.nn.record import Model, Sizes
 
@@ -83,5 +83,6 @@ DGT_PLUS_MODEL = Model(
     directed_criteria=("alike", "alike-out", "neighbors"),
     defaults=DEFAULT_SETTINGS,
     rule=rule,
+    settings=(*USED, "labels"),
     batching=True,
 )

@@ -10,6 +10,9 @@ from dgt.config import Config, CriterionChoice
 
 Build = Callable[[Config, int, int, Any], nn.Module]
 
+# Settings that every network uses, since it has features and hidden channels.
+OF_ALL = ("model", "feature_scaling", "hidden_channels", "input_dropout", "precision")
+
 
 def no_memory(config: Config, nodes: int) -> float:
     """The memory of models whose memory does not grow quadratically with the number of nodes."""
@@ -55,6 +58,9 @@ class Model:
     """Default criteria on graphs with directed edges (default: :attr:`criteria`)."""
     rule: Callable[[Sizes], dict[str, Any]] | None = None
     """Returns settings that follow from the sizes of a graph, unless they are set."""
+    settings: tuple[str, ...] = ()
+    """Settings that the network, its inputs or its weight decay depend on, besides those that
+    :func:`builder` is given. If neither names any, the model may use all settings."""
     single_criterion: bool = False
     """Whether it supports only one criterion."""
     several_encodings: bool = False
@@ -63,8 +69,28 @@ class Model:
     batching: bool = False
     """Whether it supports training in batches, in chunks and with several ranks."""
 
+    def uses(self, name: str) -> bool:
+        """Returns whether the network or its weight decay may depend on a setting."""
+        built = self.build.settings if isinstance(self.build, Builder) else ()
+        return not (built or self.settings) or name in (*OF_ALL, *built, *self.settings)
 
-def builder(kind: type[nn.Module], *settings: str) -> Build:
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds a module from the settings, see :func:`builder`."""
+
+    kind: Callable[..., nn.Module]
+    settings: tuple[str, ...]
+
+    def __call__(
+        self, config: Config, in_channels: int, classes: int, encoding_channels: int
+    ) -> nn.Module:
+        known = config.flat() | {"encoding_channels": encoding_channels}
+        chosen = {name: known[name] for name in ("input_dropout", *self.settings)}
+        return self.kind(in_channels, config.model.hidden_channels, classes, **chosen)
+
+
+def builder(kind: type[nn.Module], *settings: str) -> Builder:
     """Returns a function that builds a module from the settings.
 
     Args:
@@ -74,10 +100,4 @@ def builder(kind: type[nn.Module], *settings: str) -> Build:
             ``input_dropout``. ``encoding_channels`` is the number of columns of the positional
             encoding.
     """
-
-    def build(config: Config, in_channels: int, classes: int, encoding_channels: int) -> nn.Module:
-        known = config.flat() | {"encoding_channels": encoding_channels}
-        chosen = {name: known[name] for name in ("input_dropout", *settings)}
-        return kind(in_channels, config.model.hidden_channels, classes, **chosen)
-
-    return build
+    return Builder(kind, settings)

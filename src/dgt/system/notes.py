@@ -1,4 +1,4 @@
-"""Notes: what the user should know, although nothing is wrong."""
+"""Notes: what the user should know, although nothing is wrong; and warnings, said once."""
 
 import logging
 from functools import cache
@@ -11,3 +11,9 @@ NOTE = (logging.INFO + logging.WARNING) // 2
 def note_once(text: str) -> None:
     """Logs a note, but not twice in a process."""
     logging.getLogger("dgt").log(NOTE, text)
+
+
+@cache
+def warn_once(text: str) -> None:
+    """Logs a warning, but not twice in a process."""
+    logging.getLogger("dgt").warning(text)

@@ -75,7 +75,9 @@ def of_chunks(
     # In the backward pass of one criterion: the values of all nodes, the chunks they are joined
     # from and their gradient; of this process's own nodes, the gradients of z and of its norm.
     planes = _planes(config, model.heads)
-    exchanged = nodes * (3 + planes) + own * (3 + (ranks > 1))
+    # Value dropout adds its mask, the channels that it leaves, and their gradient.
+    dropped = 3 if model.value_dropout else 0
+    exchanged = nodes * (3 + planes) + own * (3 + (ranks > 1) + dropped)
     at_once = min(chunk, own) * (6 + 4 * model.heads * model.keys / model.hidden_channels)
     at_once += 3 * queries * _probe(config)
     rows = kept + exchanged + queries * (4 + 2 * classes / model.hidden_channels) + at_once

@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 
 from dgt.config import CRITERIA, Config
 from dgt.data.direction import is_directed
+from dgt.data.edge_tables import table_names
 from dgt.nn.record import Sizes
 from dgt.prepare import with_default_criteria
 from dgt.system.notes import note_once
@@ -31,14 +32,13 @@ def follow_graph(config: Config, data: Data) -> Config:
         del chosen["norm"]
     criteria = chosen.pop("criteria", ())
     followed = with_default_criteria(config.by_rule(chosen), data, criteria)
-    if criteria and followed.criteria != config.criteria:
+    if followed.criteria != config.criteria:  # also because of directed edges or several tables
         chosen["criteria"] = followed.criteria
     before, after = config.flat(), followed.flat()
     changed = {name: after[name] for name in chosen if after[name] != before[name]}
     if changed and distributed.rank() == 0:
         flags = (f"--{name.replace('_', '-')} {_text(value)}" for name, value in changed.items())
-        given = f"{sizes.nodes:,} nodes and {sizes.features:,} features"
-        note = f"{config.model.model} chose for {given}: {' '.join(flags)}"
+        note = f"{config.model.model} chose for {_given(sizes, data)}: {' '.join(flags)}"
         if in_parts and "norm" not in config.explicit:
             note += (
                 f"; it keeps --norm {config.model.norm}, since --norm batch, its choice otherwise, "
@@ -57,6 +57,15 @@ def _sizes(config: Config, data: Data) -> Sizes:
         classes=max(len(data.class_names), 1),
         directed=is_directed(data),
     )
+
+
+def _given(sizes: Sizes, data: Data) -> str:
+    """Returns what the settings follow from, in words."""
+    tables = table_names(data)
+    parts = [f"{sizes.nodes:,} nodes", f"{sizes.features:,} features"]
+    parts += ["directed edges"] if sizes.directed else []
+    parts += [f"{len(tables)} edge tables"] if tables else []
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _text(value: Any) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 from dgt.data import short_name
 from dgt.system.progress import LINE_SECONDS, duration, live_bar
 from dgt.tune.share import Run, Share
+from dgt.tune.wording import last, leader
 from dgt.tune.worker import Board
 
 PACE_AFTER = 10.0  # seconds after which the time left is estimated
@@ -58,7 +59,9 @@ class Display:
         models = ", ".join(each.trials.config.model.model for each in self.searches)
         limit = duration(self._seconds()) if timed else f"{total} trials"
         earlier = f", {self.before} of them finished earlier" if self.before and not timed else ""
-        self._print(f"searching settings of {models} on {graph}: {limit}{earlier}")
+        runs = len(self.searches[0].trials.configs)
+        each = "one run each" if runs == 1 else f"up to {runs} runs each"
+        self._print(f"searching settings of {models} on {graph}: {limit}{earlier}, {each}")
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -77,15 +80,13 @@ class Display:
         trials, several = run.share.trials, len(self.searches) > 1
         name = f"{trials.config.model.model}: " if several else ""
         if ended:
-            self._print(f"{self._summary()}: {name}{trials.last(run.number)}; {trials.leader()}")
+            self._print(f"{self._summary()}: {name}{last(trials, run.number)}; {leader(trials)}")
         elif run.attempt is None:
             results = run.share.final.results().get(run.number, {})
             value = results.get(str(run.run), [None])[0]
             text = "failed" if value is None else f"val {trials.text(value)}"
-            place = f"run {run.run + 1} of {len(run.share.final.configs)}"
-            self._print(
-                f"{self._summary()}: {name}final comparison, trial {run.number}, {place}: {text}"
-            )
+            part = f"{name}final comparison, trial {run.number}, {run.name()}"
+            self._print(f"{self._summary()}: {part}: {text}")
 
     def _print(self, line: str | None) -> None:
         if line is not None:
@@ -133,14 +134,14 @@ class Display:
         state = f"epoch {epoch}, best val {trials.text(best)}" if epoch else "preparing"
         part = "final comparison, " if run.attempt is None else ""
         return (
-            f"{trials.config.model.model}, {part}trial {run.number}, run {run.run + 1}: {state} "
+            f"{trials.config.model.model}, {part}trial {run.number}, {run.name()}: {state} "
             f"({duration(time.monotonic() - run.started)})"
         )
 
     def _below(self) -> RenderableType:
         lines = [self._run(run) for run in self.running]
         lines += [
-            f"{share.trials.config.model.model}: {share.trials.leader()}" for share in self.searches
+            f"{share.trials.config.model.model}: {leader(share.trials)}" for share in self.searches
         ]
         return Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
 

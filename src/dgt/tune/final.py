@@ -19,7 +19,8 @@ from dgt.data import short_name
 from dgt.errors import InputError
 from dgt.storage.files import write_text
 from dgt.tune.records import PRESET, START, preset, settings_of
-from dgt.tune.trials import DONE, Trials, changes
+from dgt.tune.trials import Trials
+from dgt.tune.wording import changes
 from dgt.tune.worker import Job, Outcome
 
 FINALISTS = 3  # besides the defaults and the preset
@@ -73,6 +74,13 @@ class Final:
         """Returns, by trial and run, the value and the seconds in real and in CPU time."""
         kept = self.trials.study.user_attrs.get(FINAL, {})
         return {int(number): runs for number, runs in kept.items()}
+
+    def by_run(self, trial: FrozenTrial) -> list[float | None]:
+        """Returns the value of a complete trial in each run, those of the search first, and None
+        for a run that it has not finished."""
+        own = self.results().get(trial.number, {})
+        further = (own.get(str(run), [None])[0] for run in range(len(self.configs)))
+        return [*trial.user_attrs["values"], *further]
 
     def finalists(self) -> list[FrozenTrial]:
         """Returns the trials with the defaults and the preset, if they are complete, and the best
@@ -136,10 +144,7 @@ class Final:
         finalists, the runs of the search decide."""
         finalists = self.finalists()
         if not finalists:
-            failed = [t.user_attrs.get("error") for t in self.trials.all(*DONE)]
-            errors = [error for error in failed if error]
-            reason = errors[-1] if errors else "run the same command again to continue"
-            raise InputError(f"{self.trials.out}: no trial is complete: {reason}")
+            raise InputError(f"{self.trials.out}: no trial is complete")
         fresh = self._compared(finalists)
         candidates = fresh or [Candidate(t, t.user_attrs["values"]) for t in finalists]
         own = self.trials.defaults()

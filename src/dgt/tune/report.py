@@ -1,6 +1,7 @@
 """The report of a search: what it gained, the best trials, and which settings mattered."""
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def summary(final: Final) -> dict[str, Any]:
                 "source": source(each),
                 f"val_{metric}": each.mean,
                 "values": each.values,
+                "by_run": final.by_run(each.trial),
                 "changed": changed(final, each),
             }
             for each in decision.candidates
@@ -85,36 +87,45 @@ def verdict(found: dict[str, Any]) -> str:
 
 def final_comparison(found: dict[str, Any]) -> Sheet:
     """Lays out the finalists of a search, in the same runs."""
-    metric = found["metric"]
-    text = METRICS[metric].text
-    rows: list[tuple[str, ...]] = []
-    for each in found["final"]:
-        values = each["values"]
-        spread = text(statistics.stdev(values)) if len(values) > 1 else "–"
-        settings = describe(each["changed"]) or "the defaults"
-        rows.append(
-            (str(each["trial"]), each["source"], text(each[f"val_{metric}"]), spread, settings)
-        )
     title = "Final comparison" if found["fresh"] else "Comparison in the runs of the search"
-    columns = ("trial", "from", f"val {metric}", "std", "differs from the defaults in")
-    notes = (verdict(found), _note(found))
-    return Sheet(title, columns, rows, notes, found["final"], labels=len(columns))
+    rows = [
+        (
+            each["trial"],
+            (each["source"],),
+            each["values"],
+            describe(each["changed"]) or "the defaults",
+        )
+        for each in found["final"]
+    ]
+    columns = ("trial", "from", f"val {found['metric']}", "std", "differs from the defaults in")
+    return _trials(found, title, columns, rows, (verdict(found), _note(found)), found["final"])
 
 
 def best_trials(found: dict[str, Any]) -> Sheet:
     """Lays out the best complete trials of a search."""
-    metric = found["metric"]
-    text = METRICS[metric].text
-    rows: list[tuple[str, ...]] = []
-    for trial in found["best"]:
-        values = trial["values"]
-        spread = text(statistics.stdev(values)) if len(values) > 1 else "–"
-        mean = text(statistics.fmean(values))
-        rows.append((str(trial["trial"]), mean, spread, describe(trial["settings"])))
-    columns = ("trial", f"val {metric}", "std", "settings")
     runs = "one run" if found["runs"] == 1 else f"the same {found['runs']} runs"
     note = f"Means of {runs} for each trial. Trials that were stopped early are not listed."
-    return Sheet("Best trials", columns, rows, (note,), found["best"], labels=len(columns))
+    rows = [(t["trial"], (), t["values"], describe(t["settings"])) for t in found["best"]]
+    columns = ("trial", f"val {found['metric']}", "std", "settings")
+    return _trials(found, "Best trials", columns, rows, (note,), found["best"])
+
+
+def _trials(
+    found: dict[str, Any],
+    title: str,
+    columns: tuple[str, ...],
+    trials: Sequence[tuple[int, tuple[str, ...], list[float], str]],
+    notes: tuple[str, ...],
+    numbers: list[dict[str, Any]],
+) -> Sheet:
+    """Lays out trials: the number of each, further cells, its values and its settings."""
+    text = METRICS[found["metric"]].text
+    rows: list[tuple[str, ...]] = []
+    for number, cells, values, settings in trials:
+        mean = text(statistics.fmean(values))
+        spread = text(statistics.stdev(values)) if len(values) > 1 else "–"
+        rows.append((str(number), *cells, mean, spread, settings))
+    return Sheet(title, columns, rows, notes, numbers, labels=len(columns))
 
 
 def what_mattered(found: dict[str, Any]) -> Sheet | None:
@@ -130,30 +141,6 @@ def what_mattered(found: dict[str, Any]) -> Sheet | None:
     )
     numbers = [found["importances"]]
     return Sheet("What mattered", ("setting", "importance"), rows, (note,), numbers, labels=1)
-
-
-def comparison(found: list[dict[str, Any]]) -> Sheet:
-    """Lays out the result of each of several models."""
-    rows: list[tuple[str, ...]] = []
-    for each in found:
-        if "error" in each:
-            rows.append((each["model"], *["–"] * 5))
-            continue
-        text, name = METRICS[each["metric"]].text, f"val_{each['metric']}"
-        start, std = each[f"{name}_at_start"], each[f"{name}_std"]
-        rows.append(
-            (
-                each["model"],
-                text(each[name]),
-                "–" if std is None else text(std),
-                "–" if start is None else text(start),
-                str(len(each["final"][0]["values"])),
-                str(each["trials"]),
-            )
-        )
-    notes = tuple(f"{each['model']}: {each['error']}." for each in found if "error" in each)
-    columns = ("model", "val", "std", "val of the defaults", "runs", "trials")
-    return Sheet("Best settings of each model", columns, rows, notes, found, labels=1)
 
 
 def write_report(found: dict[str, Any], out: Path) -> None:

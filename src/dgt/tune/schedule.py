@@ -30,6 +30,7 @@ from dgt.tune.report import summary, write_report
 from dgt.tune.share import Run, Share
 from dgt.tune.space import search_space
 from dgt.tune.trials import Trials
+from dgt.tune.unfinished import reason
 from dgt.tune.worker import Board, Outcome, train_once, use_board
 
 DEFAULT_TRIALS = 50
@@ -110,7 +111,8 @@ def search_models(
             total = trials or (NO_LIMIT if limited else DEFAULT_TRIALS)
             if grid:
                 total = min(trials or NO_LIMIT, made.planned())
-            searches.append(Share(made, Final(made, planned[runs:]), total))
+            given_split = problem.splits == "given"
+            searches.append(Share(made, Final(made, planned[runs:]), total, given_split))
         for share in searches:
             if cpu_minutes is not None:
                 share.budget, share.cpu = 60 * cpu_minutes, True
@@ -203,12 +205,14 @@ def _finish(own: Share, alone: bool) -> dict[str, Any]:
     try:
         if own.error is not None:
             raise own.error
+        if not own.final.finalists():
+            raise InputError(f"{own.trials.out}: no trial is complete: {reason(own, alone)}")
         found = summary(own.final)
     except InputError as error:
         if alone:
             raise
-        reason = str(error).removeprefix(f"{own.trials.out}: ")
-        return {"model": own.trials.config.model.model, "error": reason}
+        text = str(error).removeprefix(f"{own.trials.out}: ")
+        return {"model": own.trials.config.model.model, "error": text}
     write_figures(own.trials.study, found, own.trials.out)
     write_report(found, own.trials.out)
     return found

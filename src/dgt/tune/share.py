@@ -31,6 +31,19 @@ class Run:
     slot: int = 0
     """Its place on the board."""
 
+    def name(self) -> str:
+        """Returns which run it is, with the split and the seed that its value depends on."""
+        final = self.share.final.configs
+        count = len(self.share.trials.configs if self.attempt is not None else final)
+        train = self.job.config.train
+        if self.share.one_split:
+            place = f"seed {train.seed}"
+        elif train.split_index == train.seed:
+            place = f"split and seed {train.seed}"
+        else:
+            place = f"split {train.split_index}, seed {train.seed}"
+        return f"run {self.run + 1} of {count} ({place})"
+
 
 @dataclass(eq=False)
 class Share:
@@ -40,11 +53,15 @@ class Share:
     final: Final
     total: int
     """Number of trials."""
+    one_split: bool = False
+    """Whether the graph has one split of its own, so that runs only differ in their seeds."""
     budget: float | None = None
     """Seconds of all workers that the search may use."""
     cpu: bool = False
     """Whether the budget is CPU time, which includes that of earlier searches in the folder."""
     seconds: float = 0.0
+    longest: float = 0.0
+    """Seconds of the longest run of a trial that was given up."""
     running: list[Run] = field(default_factory=list)
     going_on: list[Attempt] = field(default_factory=list)
     """Trials whose next run can start."""
@@ -144,6 +161,7 @@ class Share:
         """Gives up a run. Its trial is repeated when the search is continued."""
         self.running.remove(run)
         if run.attempt is not None:
+            self.longest = max(self.longest, time.monotonic() - run.started)
             self.trials.put_back(run.attempt)
 
     def close(self) -> None:

@@ -6,7 +6,6 @@ writes files, so that no two processes write to the same file.
 """
 
 import json
-import random
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -23,28 +22,23 @@ from dgt.evaluate import METRICS
 from dgt.storage.files import write_text
 from dgt.tune import rungs
 from dgt.tune.folder import TRIALS
-from dgt.tune.known import KNOWN
 from dgt.tune.records import (
     DEFAULTS,
     EXACT,
     START,
     STATES,
-    describe,
     exact_settings,
     record,
-    settings_of,
 )
-from dgt.tune.space import decode, encode, inside, paper_grid, points, suggest
+from dgt.tune.space import suggest
+from dgt.tune.start import as_trial, first_points
 from dgt.tune.worker import Job, Outcome
 
 STARTUP = 5  # random trials before the sampler of Optuna uses earlier results
-GRID_POINTS = 8  # points of the paper's grid that are tried before the sampler chooses
 GIVE_UP = 3  # trials that have all failed with the same error
 RESULTS = ("values", "seconds", "cpu_seconds", "rungs")  # attributes of trials
 AGAIN = "again"  # attribute of trials that repeat one whose process was killed
 DONE = (TrialState.COMPLETE, TrialState.PRUNED)
-# Settings of a single run, which no trial changes.
-OF_A_RUN = ("model", "metric", "seed", "split", "splits", "device")
 
 
 @dataclass
@@ -101,7 +95,7 @@ class Trials:
         for source, configs in start.items():
             for config in configs:
                 self._queue(config, source, anywhere=grid is None)
-        self.then = self._points(grid)
+        self.then = first_points(self.config, self.space, grid)
         while grid and self.then:
             self._queue_next()
         self.write()
@@ -119,14 +113,7 @@ class Trials:
             source: Where they come from.
             anywhere: Whether settings outside of the search space are allowed.
         """
-        given, own = encode(config, self.space), encode(self.config, self.space)
-        params = inside(own, self.space) | inside(given, self.space)
-        known = self.config.flat() | decode(params)
-        exact = {
-            name: value
-            for name, value in (config.flat() | decode(given)).items()
-            if name not in OF_A_RUN and value != known[name]
-        }
+        params, exact = as_trial(config, self.config, self.space)
         if exact and not anywhere:
             return
         wanted = exact_settings(params, exact)
@@ -139,7 +126,7 @@ class Trials:
 
     def put_back(self, attempt: Attempt) -> None:
         """Ends a running trial and queues its settings again, with the results of its runs."""
-        trial = self.all(*TrialState)[attempt.trial.number]
+        trial = self.trial(attempt.trial.number)
         self._end(trial, repeat=True, again=AGAIN in trial.user_attrs)
         self.write()
 
@@ -149,21 +136,6 @@ class Trials:
             params = trial.system_attrs.get("fixed_params", {}) | trial.params
             kept = {n: v for n, v in trial.user_attrs.items() if n in (START, EXACT, *RESULTS)}
             self.study.enqueue_trial(params, user_attrs=kept | ({AGAIN: True} if again else {}))
-
-    def _points(self, grid: str | None) -> list[dict[str, Any]]:
-        """Returns what is known to be strong, and points of the paper's grid in random order, so
-        that a search that is stopped early covers the whole grid."""
-        model = self.config.model.model
-        names = paper_grid(model).items()
-        found = points({name: values for name, values in names if name in self.space})
-        random.Random(self.config.train.seed).shuffle(found)
-        if grid:
-            return found
-        start = encode(self.config, self.space)
-        known = KNOWN.get(model, ())
-        strong = [{n: v for n, v in each.items() if n in self.space} for each in known]
-        strong = [each for each in strong if each and inside(each, self.space) == each]
-        return [inside(start | each, self.space) for each in strong + found[:GRID_POINTS]]
 
     def planned(self) -> int:
         """Returns the number of finished and queued trials."""
@@ -293,6 +265,10 @@ class Trials:
         """Returns the trials in some states, in order."""
         return self.study.get_trials(deepcopy=False, states=states)
 
+    def trial(self, number: int) -> FrozenTrial:
+        """Returns a trial by its number."""
+        return self.all(*TrialState)[number]
+
     def defaults(self) -> FrozenTrial | None:
         """Returns the trial with the settings at the start, if it is complete."""
         complete = [t for t in self.all(TrialState.COMPLETE) if START in t.user_attrs]
@@ -320,30 +296,3 @@ class Trials:
         """Writes ``trials.jsonl`` from the study."""
         lines = [json.dumps(record(t, self.metric)) + "\n" for t in self.all(*STATES)]
         write_text(self.out / TRIALS, "".join(lines))
-
-    def last(self, number: int) -> str:
-        """Returns the result of a finished trial as text."""
-        trial = self.all(*TrialState)[number]
-        found = record(trial, self.metric)
-        if found["state"] == "failed":
-            return f"failed: {found['error']}"
-        if found["state"] == "complete":
-            return f"val {self.text(trial.value)}"
-        run, runs = len(found["values"]), len(self.configs)
-        if "stopped_at_epoch" in found:
-            return f"stopped at epoch {found['stopped_at_epoch']} of run {run + 1} of {runs}"
-        mean = self.text(statistics.fmean(found["values"]))
-        return f"val {mean}, stopped after {run} of {runs} runs"
-
-    def leader(self) -> str:
-        """Returns the best trial so far, with the settings that differ from those at the start."""
-        for best in self.complete()[:1]:
-            changed = changes(settings_of(best), self.config)
-            return f"best {self.text(best.value)} ({describe(changed) or 'the defaults'})"
-        return "no trial is complete yet"
-
-
-def changes(settings: dict[str, Any], start: Config) -> dict[str, Any]:
-    """Returns the settings of a trial that differ from those at the start."""
-    before = start.flat() | {"criteria": start.criteria}
-    return {name: value for name, value in settings.items() if value != before[name]}

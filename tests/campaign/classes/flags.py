@@ -160,8 +160,10 @@ def _controls(name: str, argument: Argument) -> Iterator[Case]:
         values = list(setting.metadata["choices"])
     elif type_ is bool:
         values = []
+        able = ["--model=gcn"] if flag == "--skip" else []
         for form in (flag, f"--no-{flag.strip('-')}"):
-            yield _case(f"control: {name} {form}", "accepted", [*_base(name), form], check=check)
+            tokens = [*_base(name), form, *able]
+            yield _case(f"control: {name} {form}", "accepted", tokens, check=check)
     else:
         values = [str(default)] if default is not None else []
         values += ["0"] if flag in ZERO else []
@@ -178,6 +180,8 @@ def _controls(name: str, argument: Argument) -> Iterator[Case]:
             check = lambda _, task=task: require_task(task)
         if value.endswith(("-out", "-in")):
             quick += ["--directed"]
+        if flag == "--split":  # the graph has one of its own
+            quick += ["--splits=random"]
         yield _case(f"control: {name} {flag} {value}", "accepted", quick, check=check)
 
 
@@ -219,6 +223,8 @@ def _together() -> Iterator[Case]:
         "batch and chunk size": ["--batch-size=4", "--chunk-size=4"],
         "chunks of gcn": ["--model=gcn", "--chunk-size=4"],
         "chunks with batch norm": ["--norm=batch", "--chunk-size=4"],
+        "layers of dgt-plus": ["--layers=3"],
+        "number of the only split": ["--split=3"],
         "two criteria of dgt-light": ["--model=dgt-light", "--criteria", "bfs", "ppr"],
         "heads do not divide channels": ["--heads=3"],
         "published splits of an own graph": ["--splits=published"],
