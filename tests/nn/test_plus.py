@@ -222,13 +222,13 @@ def test_defaults_follow_the_number_of_features_unless_they_are_set():
     many, few = Sizes(5000, 2000, 900, 500, 5, False), Sizes(5000, 2000, 900, 7, 2, False)
     config = Config.of("dgt-plus")
     assert config.by_rule(rule(many._replace(directed=True))) == config
-    longer = config.replace(blocks=2, length=64, key_weight_decay=1.0)
+    longer = config.replace(blocks=2, length=64, sharpness=8.0, key_weight_decay=1.0)
     assert config.by_rule(rule(many)).flat() == longer.flat()
     large = config.by_rule(rule(many._replace(nodes=100_000)))
     assert large.sequences.length == 16
     assert large.model.blocks == 1
     little = config.by_rule(rule(many._replace(minority=50)))
-    assert little == config.replace(average=0.0, select_by="loss")
+    assert little == config.replace(labels="none", average=0.0, select_by="loss")
     assert config.by_rule(rule(few)).model.labels == "hide"
     assert config.by_rule(rule(few._replace(minority=50))).model.labels == "read"
     assert config.by_rule(rule(few)).model.input_dropout == 0

@@ -1,5 +1,7 @@
 """The closeness of nodes, and sequences with it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -17,9 +19,11 @@ CRITERIA = ("alike", "neighbors", "ppr", "similarity")
 
 def test_weights_at_the_start_are_shares_and_powers_of_similarity():
     shares = np.array([[0.5, 0.25, 0.0]], dtype=np.float32)
-    np.testing.assert_allclose(np.exp(of_shares(shares)), shares, atol=1e-12)
+    np.testing.assert_allclose(np.exp(of_shares(shares, SequenceConfig())), shares, atol=1e-12)
     cosines = np.array([[1.0, 0.95, 0.0]], dtype=np.float32)
-    np.testing.assert_allclose(np.exp(of_cosines(cosines)), np.exp([[0, -1, -20]]), rtol=1e-5)
+    for sharpness in (20.0, 8.0):
+        closeness = of_cosines(cosines, SequenceConfig(sharpness=sharpness))
+        np.testing.assert_allclose(closeness, [[0, -sharpness / 20, -sharpness]], rtol=1e-5)
 
 
 @pytest.mark.parametrize("cache", [False, True])
@@ -36,6 +40,11 @@ def test_sequences_are_those_without_closeness(cache, tmp_path, monkeypatch):
     x = torch.nn.functional.normalize(data.x, dim=1)
     cosines = (x[:, None] * x[sequences[3].long()]).sum(2)
     torch.testing.assert_close(closeness[3], 20 * (cosines - 1), atol=1e-3, rtol=0)
+    # A cache does not mix up what other settings have written.
+    less = replace(settings, sharpness=5.0)
+    _, other = make_scored_sequences(data, CRITERIA, less, cache=cache)
+    torch.testing.assert_close(other[3], 5 * (cosines - 1), atol=1e-3, rtol=0)
+    assert torch.equal(other[2], closeness[2])
 
 
 def test_large_ones_are_memory_mapped_by_training_and_by_prepare(tmp_path, monkeypatch):

@@ -43,6 +43,10 @@ class SequenceConfig:
     spacing: Literal["rank", "score"] = "rank"
     """rank: each node of a sequence takes one position. score: each node takes a share of the
     positions in proportion to its score, so that keys find important nodes more often."""
+    sharpness: float = 20.0
+    """How much the attention of dgt-plus prefers the most similar nodes at the start: a node with a
+    cosine similarity that is lower by 1 / sharpness has a weight that is smaller by a factor of
+    e."""
     ppr_alpha: float = 0.15
     """Teleport probability of the personalized PageRank."""
     ppr_tolerance: float | None = None
@@ -53,6 +57,7 @@ class SequenceConfig:
     def __post_init__(self) -> None:
         check_types(self)
         within(self, {"length": (1, 100_000)})
+        within(self, {"sharpness": (0, 1000)})
         require("ppr_alpha", self.ppr_alpha, 0 < self.ppr_alpha < 1, "between 0 and 1")
         within(self, {"ppr_tolerance": (0, 1)}, above=True)
         own = [criterion for criterion in self.criteria or () if not isinstance(criterion, str)]

@@ -47,21 +47,23 @@ def rule(sizes: Sizes) -> dict[str, Any]:
     """Returns the settings that follow from the sizes of a graph.
 
     Many features, such as words, need strong dropout. If edges have no direction, two blocks read
-    long sequences, with keys that stay near their start; otherwise one block is enough. Few
-    features leave nothing to drop: what a node is like depends on its surroundings, on all of them
-    alike, so that the kernel is wide. If there is enough to learn from, several blocks read them,
-    with labels. Averaged weights pay off unless there are many features and little to learn from;
-    the best epoch is then found by the loss, which varies less than the metric.
+    long sequences, with keys that stay near their start and less sharp closeness; otherwise one
+    block is enough. With little to learn from, labels and averaged weights do not pay off, and the
+    best epoch is found by the loss, which varies less than the metric.
+
+    Few features leave nothing to drop: what a node is like depends on its surroundings, on all of
+    them alike, so that the kernel is wide. If there is enough to learn from, several blocks read
+    them, with labels.
     """
     large = sizes.nodes > LARGE
     length = {"length": 16} if large else {}
     many = sizes.minority >= MANY_NODES
     if sizes.features >= FEW_FEATURES:
         if not many:
-            return length | {"average": 0.0, "select_by": "loss"}
+            return length | {"labels": "none", "average": 0.0, "select_by": "loss"}
         if sizes.directed or large:
             return length
-        return {"blocks": 2, "length": 64, "key_weight_decay": 1.0}
+        return {"blocks": 2, "length": 64, "sharpness": 8.0, "key_weight_decay": 1.0}
     return length | {
         "criteria": ("alike-out", *NEAR) if sizes.directed else NEAR,
         "labels": "hide" if many else "read",

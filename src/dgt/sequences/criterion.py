@@ -100,7 +100,7 @@ def no_settings(settings: SequenceConfig) -> tuple[object, ...]:
     return ()
 
 
-def no_closeness(scores: np.ndarray) -> np.ndarray:
+def no_closeness(scores: np.ndarray, settings: SequenceConfig) -> np.ndarray:
     """For criteria whose order says all: every node of a sequence is as close as the others."""
     return np.zeros_like(scores)
 
@@ -124,9 +124,10 @@ class Criterion:
     of an approximate method for large graphs."""
     reads: tuple[str, ...] = ("edge_index",)
     """Attributes of the data that the sequences depend on, if the data has them."""
-    closeness: Callable[[np.ndarray], np.ndarray] = no_closeness
-    """Turns the scores of nodes, float32 ``(N, L)``, into logarithms of the weights with which
-    attention that sees scores starts, see :class:`~dgt.nn.ScoredGraphAttention`."""
+    closeness: Callable[[np.ndarray, SequenceConfig], np.ndarray] = no_closeness
+    """Turns the scores of nodes, float32 ``(N, L)``, and the settings into logarithms of the
+    weights with which attention that sees scores starts, see
+    :class:`~dgt.nn.ScoredGraphAttention`."""
     tuned: bool = False
     """Whether ``dgt tune`` tries the criterion for models that take a single one."""
     cached: bool = True

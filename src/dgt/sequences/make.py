@@ -151,8 +151,8 @@ def sequence_rows(
             require_direction(graph.data, f"criterion {title}")
         # Registered code may change under the same name, which the cache could not notice.
         if folder is not None and record.cached and base in CRITERIA.built_in:
-            kind = SCORED if scored else FOLDER
-            name = f"{kind}/{_fingerprint(base, record, graph, settings)}"
+            kind, more = (SCORED, (settings.sharpness,)) if scored else (FOLDER, ())
+            name = f"{kind}/{_fingerprint(base, record, graph, settings, *more)}"
 
         @once
         def sort() -> Sort:
@@ -171,7 +171,7 @@ def sequence_rows(
             sequences, scores = sort()(range(start, stop), advance)
             if scored:
                 flat = np.zeros(sequences.shape, dtype=np.float32)
-                close = flat if scores is None else record.closeness(scores)
+                close = flat if scores is None else record.closeness(scores, settings)
                 return [sequences, np.where(sequences >= 0, close, 0).astype(np.float32)]
             if settings.spacing == "score":
                 if scores is not None:
@@ -203,9 +203,12 @@ def _free_space(folder: Path) -> int:
         return 0
 
 
-def _fingerprint(name: str, record: Criterion, graph: Graph, settings: SequenceConfig) -> str:
+def _fingerprint(
+    name: str, record: Criterion, graph: Graph, settings: SequenceConfig, *more: object
+) -> str:
     """Hashes everything that the sequences of a criterion depend on."""
     facts = (name, settings.spacing, graph.num_nodes, settings.length, *record.settings(settings))
+    facts += more
     facts += record.method(graph, settings)
     reads = (attribute for attribute in record.reads if graph.data.get(attribute) is not None)
     return fingerprint([graph.read(attribute) for attribute in reads], facts)
