@@ -422,7 +422,7 @@ def test_a_mistake_in_the_settings_file(
         (["--criteria", "bsf"], ["'bsf'", "'bfs'"]),
         (["--model=dgt-light", "--criteria", "bfs", "ppr"], ["one criterion", "bfs, ppr"]),
         (["--model=dgt", "--labels=read"], ["labels: got 'read', which only dgt-plus can use"]),
-        (["--preset"], ["preset", "none for dgt-plus on", "chameleon-dgt"]),
+        (["--preset"], ["preset", "none for dgt-plus on", "chameleon"]),
         (["--config", "none.toml"], ["none.toml", "no such file"]),
         (["--runs", "0"], ["--runs", "0", "at least 1"]),
         (["--threads", "0"], ["--threads", "0", "at least 1"]),

@@ -171,7 +171,9 @@ def test_moving_a_key(run: Session, monkeypatch):
             query = inputs[3 if plus else 2]
             query[NODE, 0, key.criterion, key.head, key.key] = torch.logit(share).to(query)
         calls += 1
-        return (scored_attention if plus else deformable_attention)(*inputs)
+        *given, exchange = inputs
+        assert exchange is None
+        return (scored_attention if plus else deformable_attention)(*given)
 
     place = "dgt.nn.scored.scored_attention" if plus else "dgt.nn.attention.deformable_attention"
     monkeypatch.setattr(place, moved)
