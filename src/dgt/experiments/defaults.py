@@ -6,9 +6,8 @@ from dgt.config import Config
 from dgt.experiments.accuracy import accuracies
 from dgt.experiments.paper import table1
 from dgt.experiments.table import OURS, Setup, Table
-from dgt.experiments.table1 import DATASETS
+from dgt.experiments.table1 import DATASETS, FEW_FEATURES
 
-FEW_FEATURES = ("minesweeper", "tolokers")
 TITLE = "Accuracy with the default settings on every graph"
 
 

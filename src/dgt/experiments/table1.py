@@ -12,6 +12,7 @@ from dgt.report.sheet import Sheet
 
 FILTERED = ("chameleon-filtered", "squirrel-filtered")
 DATASETS = ("actor", "squirrel", "chameleon", "cora", "citeseer", *FILTERED)
+FEW_FEATURES = ("minesweeper", "tolokers")
 TITLE = "Accuracy with the settings found for each graph and model"
 
 
@@ -24,10 +25,11 @@ def found(dataset: str, model: str) -> Config:
 
 
 def setups() -> list[Setup]:
-    """Returns all models on the data sets of the paper and on the filtered ones."""
+    """Returns all models on the data sets of the paper and on the filtered ones, and ours on
+    others."""
     return [
         Setup(d, model, found(d, model))
-        for d in (*DATASETS, *LARGE)
+        for d in (*DATASETS, *FEW_FEATURES, *LARGE)
         for model in (*MODELS, "dgt-plus")
         if model in OURS or d in FILTERED or (d, model) in PAPER_FIGURES
     ]
