@@ -106,6 +106,19 @@ def test_the_metric_follows_the_labels(caplog: pytest.LogCaptureFixture):
     assert caplog.text == ""
 
 
+@pytest.mark.parametrize("positive", [0.0, 0.5, 1.0])
+def test_labels_of_test_nodes_decide_nothing(positive: float):
+    """A few positive nodes are rare, unless those among the test nodes count."""
+    before, after = with_few(), with_few()
+    test = after.test_mask
+    after.y[test] = (torch.arange(int(test.sum())) < positive * int(test.sum())).long()
+    problems = [Problem.of(data, Config.of("dgt")) for data in (before, after)]
+    assert problems[0].rare == problems[1].rare == [1]
+    facts = [problem.facts for problem in problems]
+    for name in ("metric", "positive", "threshold", "known"):
+        assert getattr(facts[0], name) == getattr(facts[1], name)
+
+
 def test_a_metric_that_is_not_defined_is_refused():
     with pytest.raises(InputError, match="metric: 'f1' is not defined for multiclass labels; ch"):
         NodeClassifier(metric="f1", **QUICK).fit(block_graph())

@@ -46,7 +46,7 @@ def bounds_of(nodes: Tensor | None) -> Bounds | None:
     if last < BLOCK or bool((nodes[1:] < nodes[:-1]).any()):
         return None
     begins = torch.arange(0, last + 1, BLOCK)
-    return (*torch.searchsorted(nodes, begins).unique().tolist(), len(nodes))
+    return (*torch.searchsorted(nodes.contiguous(), begins).unique().tolist(), len(nodes))
 
 
 def current() -> Bounds | None:

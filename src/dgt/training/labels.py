@@ -51,7 +51,7 @@ def facts(data: Data, settings: TrainConfig, named: bool) -> dict[str, Any]:
         classes = list(range(len(names)))
         metric = given or "f1"
         return {"task": "multilabel", "class_names": names, "classes": classes, "metric": metric}
-    counts, few = class_counts(data.y, len(names)), rare(data, settings.task)
+    counts, few = class_counts(_seen(data), len(names)), rare(data, settings.task)
     task: TaskName = "binary" if len(names) == 2 else "multiclass"
     metric = given or default_metric(data, task, few)
     if few and data.get("metric") is None and distributed.rank() == 0:
@@ -73,10 +73,15 @@ def known(data: Data) -> Tensor:
 
 
 def rare(data: Data, task: TaskKind) -> list[int]:
-    """Returns the classes of a graph with few labeled nodes. Other tasks have none."""
+    """Returns the classes with few train and val nodes. Other tasks have none."""
     if task != "classification":
         return []
-    return rare_classes(class_counts(data.y, len(data.class_names)))
+    return rare_classes(class_counts(_seen(data), len(data.class_names)))
+
+
+def _seen(data: Data) -> Tensor:
+    """Returns the labels of train and val nodes, the only ones that may decide how to train."""
+    return data.y[data.train_mask | data.val_mask]
 
 
 def class_counts(y: Tensor, classes: int) -> Tensor:
@@ -136,7 +141,7 @@ def say_rare(data: Data, counts: Tensor, rare: list[int], metric: str, given: bo
     more = f" and {len(rare) - 10} more" if len(rare) > 10 else ""
     chosen = "as set" if given else "set --metric for another"
     log.warning(
-        "%s: few of the labeled nodes are of class %s%s, so accuracy alone says little; "
+        "%s: few of the train and val nodes are of class %s%s, so accuracy alone says little; "
         "the best epoch is selected by %s (%s); --class-weight balanced gives rare classes more "
         "weight",
         data.name,

@@ -146,9 +146,9 @@ def fit(
                 if on_epoch is not None:
                     on_epoch(epoch, at.best_value)
                 values = (train_value, val_value, at.best_value)
-                status = "train {}  val {}  best val {}".format(
-                    *(metric.text(each, digits=1) for each in values)
-                )
+                train_text, val_text, best_text = (metric.text(v, digits=1) for v in values)
+                best_of = "best val" if config.select_by == "metric" else "val at least loss"
+                status = f"train {train_text}  val {val_text}  {best_of} {best_text}"
                 show(epoch, status, None if epoch % LINE_EPOCHS else f"epoch {epoch}: {status}")
                 if folder is not None and time.monotonic() - saved >= CHECKPOINT_SECONDS:
                     checkpoint.save(folder.checkpoint, at, model, average, best, optimizer)

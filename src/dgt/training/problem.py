@@ -109,9 +109,8 @@ class Problem:
         return self.data.y, self.data.train_mask, self.data.val_mask
 
     def hide_test_labels(self) -> None:
-        """Makes the test nodes unlabeled, so that nothing from here on can depend on their labels.
-        The numbers of nodes of each class are already known, as in any training."""
-        _ = self.rare
+        """Makes the test nodes unlabeled, so that nothing from here on can depend on their
+        labels."""
         hidden = torch.nan if self.data.y.is_floating_point() else -1
         y, test = self.data.y.clone(), self.data.test_mask
         y[test] = hidden
@@ -119,7 +118,7 @@ class Problem:
 
     @cached_property
     def rare(self) -> list[int]:
-        """Classes with few labeled nodes."""
+        """Classes with few train and val nodes."""
         return labels.rare(self.data, self.config.train.task)
 
     def task(self) -> Task:
