@@ -9,6 +9,7 @@ import pytest
 from dgt.cli import main
 from dgt.config import Config
 from dgt.system import plugins
+from dgt.system.notes import note_once
 from tests.small import block_graph, flags, write_folder
 
 
@@ -181,6 +182,19 @@ def test_settings_that_a_model_does_not_use_may_be_in_files_or_of_inputs(
     assert "--katz-order: has no effect on gcn" in caplog.messages
     assert "gamma" not in caplog.text
     assert main(["train", "cora", "--out", str(tmp_path / "run"), "--resume", "--quiet"]) == 0
+    for tokens, note in [
+        (["--models", "dgt", "--sharpness=8"], "--sharpness: has no effect on dgt"),
+        (
+            ["--models", "dgt-plus", "--katz-order=3"],
+            "--katz-order: has no effect on dgt-plus without --encoding katz",
+        ),
+        (["--models", "dgt-plus", "--katz-order=3", "--encoding", "degree", "katz-out"], None),
+        (["--models", "dgt-plus", "--sharpness=8"], None),
+    ]:
+        note_once.cache_clear()
+        caplog.clear()
+        assert main(["tune", "cora", *tokens]) == 0
+        assert [text for text in caplog.messages if "no effect" in text] == ([note] if note else [])
     # one of the models uses it
     assert main(["tune", "cora", "--models", "gcn", "--layers=3"]) == 0
     assert main(["tune", "cora", "--models", "dgt", "--layers=3"]) == 2

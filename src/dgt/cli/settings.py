@@ -25,6 +25,7 @@ from dgt.config import (
     TrainConfig,
     check_tables,
     complaints,
+    needs_encoding,
     own_defaults,
     read_preset,
     read_toml,
@@ -90,7 +91,9 @@ def require_used_flags(*configs: Config) -> None:
         raise InputError(complaint)
     models = " or ".join(config.model.model for config in configs)
     for name in names:
-        note_once(f"--{name.replace('_', '-')}: has no effect on {models}")
+        kinds = {needs_encoding(c, name) for c in configs if "encoding" in c.record.inputs}
+        without = "".join(f" without --encoding {kind}" for kind in kinds if kind is not None)
+        note_once(f"--{name.replace('_', '-')}: has no effect on {models}{without}")
 
 
 def fill_in(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:

@@ -28,7 +28,7 @@ from dgt.config.settings import (
     TrainConfig,
 )
 from dgt.config.toml import read_toml, to_toml
-from dgt.config.unused import complaints, unused
+from dgt.config.unused import complaints, needs_encoding, unused
 
 __all__ = [
     "CRITERIA",
@@ -53,6 +53,7 @@ __all__ = [
     "check_tables",
     "complaints",
     "ignore_old_norm",
+    "needs_encoding",
     "own_defaults",
     "presets",
     "read_preset",

@@ -7,6 +7,12 @@ from dgt.config.config import TABLES, Config
 
 INPUTS = {"sequences": "sequences", "encoding": "encoding"}
 """The input of a model that the settings of a table are about."""
+OF_ENCODINGS = {
+    "katz": ("katz_order", "katz_beta", "katz_scaling", "anchors", "anchor_rule"),
+    "laplacian": ("laplacian_columns",),
+    "node2vec": ("node2vec_channels", "node2vec_p", "node2vec_q"),
+}
+"""The settings of encodings, by the start of their names."""
 DECAYS = ("feature_weight_decay", "encoding_weight_decay", "key_weight_decay")
 
 
@@ -15,7 +21,22 @@ def unused(config: Config, names: Iterable[str]) -> list[str]:
     no effect on it."""
     # The record imports torch, so it is only used if necessary.
     own, default = config.flat(), Config.of(config.model.model).flat()
-    return [n for n in names if own[n] != default[n] and not _uses(config.model.model, n)]
+    return [n for n in names if own[n] != default[n] and not _has_effect(config, n)]
+
+
+def needs_encoding(config: Config, name: str) -> str | None:
+    """Returns the kind of encoding that a setting is about, if none of that kind is in use."""
+    kind = next((kind for kind, names in OF_ENCODINGS.items() if name in names), None)
+    used = config.encoding.encodings
+    # Nobody knows what a registered function reads.
+    there = kind is None or any(not isinstance(e, str) or e.startswith(kind) for e in used)
+    return None if there else kind
+
+
+def _has_effect(config: Config, name: str) -> bool:
+    if name == "sharpness":
+        return "closeness" in config.record.inputs
+    return _uses(config.model.model, name) and needs_encoding(config, name) is None
 
 
 def complaints(config: Config, names: Iterable[str], flags: bool = False) -> list[str]:
