@@ -206,6 +206,23 @@ def test_repeating_a_run_adds_its_measurements(tmp_path: Path):
     assert found == dataclasses.replace(first, measures={"one": {"a": 1}, "two": {"b": 3}})
 
 
+def test_code_that_gives_the_same_results_counts_as_todays(tmp_path: Path, monkeypatch):
+    path = tmp_path / "runs.jsonl"
+    config = Config.from_dict(record().settings)
+    for number, code in enumerate(("equal", "other")):
+        append(path, dataclasses.replace(record(), code=code, best_epoch=number))
+    (found,) = read(path).values()
+    assert (found.code, found.state(config)) == ("other", "stale")
+    today = str(digest(config))
+    groups = (frozenset({"a", "b"}), frozenset({"equal", today}))
+    monkeypatch.setattr("dgt.experiments.equal_code.EQUAL", groups)
+    (found,) = read(path).values()
+    assert (found.code, found.state(config)) == ("equal", "current")
+    append(path, dataclasses.replace(record(), code=today, best_epoch=2))
+    (found,) = read(path).values()
+    assert (found.code, found.state(config)) == (today, "current")
+
+
 def test_lines_of_several_codes(tmp_path: Path):
     """Today's code counts or, without it, the code that was used last. Each line keeps its own."""
     path = tmp_path / "runs.jsonl"

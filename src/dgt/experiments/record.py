@@ -12,6 +12,7 @@ from dgt.config import Config
 from dgt.config.documents import fields_of, parse_json, require
 from dgt.errors import InputError
 from dgt.experiments.code import digest
+from dgt.experiments.equal_code import same_results
 from dgt.storage.locks import lock
 
 log = logging.getLogger("dgt")
@@ -57,7 +58,7 @@ class Record:
         """
         if self.code is None:
             return "unknown"
-        return "current" if self.code == digest(config) else "stale"
+        return "current" if same_results(self.code, digest(config)) else "stale"
 
 
 def read(path: Path) -> dict[Key, Record]:
@@ -95,8 +96,12 @@ def read(path: Path) -> dict[Key, Record]:
 
 
 def _newest(key: Key, by_code: dict[str | None, Record]) -> Record:
-    last = list(by_code.values())[-1]
-    return last if len(by_code) == 1 else by_code.get(digest(key[1]), last)
+    *_, last = by_code.values()
+    if len(by_code) == 1:
+        return last
+    today = digest(key[1])
+    equal = (record for code, record in by_code.items() if same_results(code, today))
+    return by_code.get(today) or next(equal, last)
 
 
 def joined(before: Record | None, record: Record) -> Record:
