@@ -95,11 +95,10 @@ def _require_same(path: Path, search: dict[str, Any]) -> None:
         before = _lines(before | {"settings": defaults | settings})
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: not the {SEARCH} of a search") from None
-    changed = [
-        f"{name} was {before.get(name)}, now {now.get(name)}"
-        for name in before | now
-        if before.get(name) != now.get(name)
-    ]
+    names = [name for name in before | now if before.get(name) != now.get(name)]
+    # Another graph or model explains all other differences.
+    names = [name for name in names if name in ("graph", "model")] or names
+    changed = [f"{name} was {before.get(name)}, now {now.get(name)}" for name in names]
     if changed:
         raise InputError(
             f"{path.parent}: contains a search with other settings: {'; '.join(changed)}; "

@@ -152,9 +152,9 @@ def write_report(found: dict[str, Any], out: Path) -> None:
 
 
 def _note(found: dict[str, Any]) -> str:
-    states = found["states"]
+    states, count = found["states"], found["trials"]
     return (
-        f"{found['trials']} trials in {duration(found['seconds'])} of training: "
+        f"{count} {'trial' if count == 1 else 'trials'} in {duration(found['seconds'])} of training: "
         f"{states['complete']} complete, {states['pruned']} stopped early, "
         f"{states['failed']} failed."
     )
