@@ -5,7 +5,13 @@ do not. ``dgt reproduce NAME --verify`` shows whether they do: it trains recorde
 today's code and compares all metrics and the best epoch.
 """
 
-EQUAL: tuple[frozenset[str], ...] = ()
+EQUAL: tuple[frozenset[str], ...] = (
+    # Rare classes are counted among train and val nodes only. 14 runs of dgt-plus on seven graphs,
+    # trained again, were the same to the last digit; on these graphs, no class is rare.
+    frozenset({"17543a7b82eb9e3f3be2de738ff55e6b", "4cc2bd6faa099c98e80f957aba8ecd16"}),
+    frozenset({"af33e9bff4e4b659006911ef50b529c3", "a5b7263c9416060c1c81de736a635112"}),
+    frozenset({"48deebf2a8dd9e7f34b5bde04dd3b926", "36bd5fa93404990708969e9761ecec0b"}),
+)
 """Groups of digests. For the same settings, their code gives the same results."""
 
 
