@@ -322,7 +322,11 @@ def test_another_search_is_refused(graph, tmp_path, trained, capsys):
         ("lr was searched in", Config.of("dgt"), {"fixed": ("lr",)}),
         ("lr at the start was 0.01, now 0.02", Config.of("dgt").replace(lr=0.02), {}),
         ("grid was None, now paper", Config.of("dgt"), {"grid": "paper"}),
-        ("settings: model was dgt, now dgt-light; choose", Config.of("dgt").replace(model="dgt-light"), {}),
+        (
+            "settings: model was dgt, now dgt-light; choose",
+            Config.of("dgt").replace(model="dgt-light"),
+            {},
+        ),
     ]:
         with pytest.raises(InputError, match=changed):
             search(graph, config, out, **(find | keywords))

@@ -153,8 +153,9 @@ def write_report(found: dict[str, Any], out: Path) -> None:
 
 def _note(found: dict[str, Any]) -> str:
     states, count = found["states"], found["trials"]
+    trials = "one trial" if count == 1 else f"{count} trials"
     return (
-        f"{count} {'trial' if count == 1 else 'trials'} in {duration(found['seconds'])} of training: "
+        f"{trials} in {duration(found['seconds'])} of training: "
         f"{states['complete']} complete, {states['pruned']} stopped early, "
         f"{states['failed']} failed."
     )
