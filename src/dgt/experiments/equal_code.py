@@ -6,7 +6,8 @@ today's code and compares all metrics and the best epoch.
 """
 
 EQUAL: tuple[frozenset[str], ...] = (
-    # Rare classes are counted among train and val nodes only. 14 runs of dgt-plus on seven graphs,
+    # Rare classes are counted among train and val nodes only, and the status of training names the
+    # loss. 14 runs of dgt-plus on seven graphs,
     # trained again, were the same to the last digit; on these graphs, no class is rare.
     frozenset({"17543a7b82eb9e3f3be2de738ff55e6b", "4cc2bd6faa099c98e80f957aba8ecd16"}),
     frozenset({"af33e9bff4e4b659006911ef50b529c3", "a5b7263c9416060c1c81de736a635112"}),
