@@ -50,15 +50,25 @@ def adjacency(
         matrix = scipy.sparse.csr_array((values, (source, target)), shape=(num_nodes, num_nodes))
         matrix.sort_indices()
         return matrix
-    other = source != target
-    source, target = source[other], target[other]
+    loops = source == target
+    if loops.any():
+        source, target = source[~loops], target[~loops]
     one_way = scipy.sparse.csr_array(
         (np.ones(len(source)), (source, target)), shape=(num_nodes, num_nodes)
     )
-    matrix = one_way + one_way.T
+    one_way.sort_indices()
+    opposite = one_way.T.tocsr()
+    matrix = one_way if _same_places(one_way, opposite) else one_way + opposite
     matrix.sort_indices()
     matrix.data[:] = 1
     return matrix
+
+
+def _same_places(matrix: scipy.sparse.csr_array, other: scipy.sparse.csr_array) -> bool:
+    """Returns whether two matrices with sorted indices have nonzero values at the same places."""
+    return np.array_equal(matrix.indptr, other.indptr) and np.array_equal(
+        matrix.indices, other.indices
+    )
 
 
 def _ends(edge_index: Tensor, num_nodes: int) -> tuple[np.ndarray, np.ndarray]:
