@@ -34,7 +34,7 @@ MOST_NEAR = 256
 NEAR_TOLERANCE = 2.0
 LEAST_TOLERANCE = 1e-7  # in single precision
 # Stands for the method of large graphs in the names of cached files. Increase it when they change.
-VERSION = 4
+VERSION = 5
 
 
 def default_tolerance(length: int, hubs: bool = False) -> float:
