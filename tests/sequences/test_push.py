@@ -16,7 +16,7 @@ from dgt.data.matrices import adjacency
 from dgt.sequences import node_sequences
 from dgt.sequences.communities import LARGEST, communities
 from dgt.sequences.criterion import Graph
-from dgt.sequences.hub_scores import hub_scores
+from dgt.sequences.hub_scores import forgetting, hub_scores
 from dgt.sequences.near import with_near
 from dgt.sequences.ppr import PPR, ppr_sequences
 from dgt.sequences.tie_order import order_nodes
@@ -31,6 +31,8 @@ GRAPHS = {
     "components": nx.disjoint_union_all(
         [nx.star_graph(8), nx.path_graph(5), nx.empty_graph(3), nx.barabasi_albert_graph(300, 3)]
     ),
+    "whiskers": nx.disjoint_union(nx.lollipop_graph(60, 30), nx.path_graph(2)),
+    "dense": nx.disjoint_union(nx.gnp_random_graph(400, 0.3, seed=1), nx.cycle_graph(40)),
 }
 
 
@@ -50,6 +52,23 @@ def test_scores_of_hubs_are_those_of_a_dense_solve(name: str, count: int) -> Non
     np.testing.assert_allclose(hubs.scores[:, :count][other], truth[other], atol=2e-4)
     assert (graph.degrees[hubs.nodes] >= np.sort(graph.degrees)[-count]).all()
     np.testing.assert_array_equal(hubs.column[hubs.nodes], np.arange(count))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_walk_forgets_its_start_by_the_second_eigenvalue(name: str, weighted: bool) -> None:
+    data = from_networkx(GRAPHS[name])
+    A = adjacency(data.edge_index, data.num_nodes)
+    if weighted:
+        A.data[:] = 1 + (A.indices + np.repeat(np.arange(len(A.indptr) - 1), np.diff(A.indptr))) % 3
+    graph = order_nodes(A)
+    first = int(graph.first[np.argmax(graph.stop - graph.first)])
+    stop = int(graph.stop[first])
+    dense = A.toarray()[np.ix_(graph.nodes[first:stop], graph.nodes[first:stop])]
+    root = np.sqrt(dense.sum(axis=1))
+    second = np.sort(np.abs(np.linalg.eigvalsh(dense / root / root[:, None])))[-2]
+    found = forgetting(graph, first, stop)
+    assert second - 0.03 < found <= second + 1e-9
 
 
 @pytest.mark.parametrize("name", GRAPHS)
