@@ -190,6 +190,20 @@ def test_settings_that_a_model_does_not_use_may_be_in_files_or_of_inputs(
         ),
         (["--models", "dgt-plus", "--katz-order=3", "--encoding", "degree", "katz-out"], None),
         (["--models", "dgt-plus", "--sharpness=8"], None),
+        (
+            ["--models", "dgt-plus", "--sharpness=9", "--criteria", "neighbors"],
+            "--sharpness: has no effect on dgt-plus without --criteria alike or similarity",
+        ),
+        (["--models", "dgt-plus", "--sharpness=9", "--criteria", "alike-out"], None),
+        (
+            ["--models", "dgt", "--ppr-alpha=0.2", "--criteria", "bfs"],
+            "--ppr-alpha: has no effect on dgt without --criteria ppr",
+        ),
+        (["--models", "dgt", "--ppr-alpha=0.2", "--criteria", "absolute-ppr"], None),
+        (
+            ["--models", "dgt", "--gamma=8", "--interpolation=bilinear"],
+            "--gamma: has no effect on dgt without --interpolation rbf",
+        ),
     ]:
         note_once.cache_clear()
         caplog.clear()
@@ -213,6 +227,9 @@ def test_a_split_is_refused_if_there_is_only_one(tmp_path: Path, capsys):
         "colors has one split of its own, which has no number; leave out --split"
         in capsys.readouterr().err
     )
+    assert not (tmp_path / "one").exists()
+    assert main(["tune", str(graph), "--split=3", "--out", str(tmp_path / "one")]) == 2
+    assert "colors has one split of its own" in capsys.readouterr().err
     assert not (tmp_path / "one").exists()
     assert main([*command, "--out", str(tmp_path / "one"), "--split=3", "--splits=random"]) == 0
     # the settings of several runs have a split, whatever the graph

@@ -25,10 +25,11 @@ from dgt.config import (
     TrainConfig,
     check_tables,
     complaints,
-    needs_encoding,
+    missing,
     own_defaults,
     read_preset,
     read_toml,
+    takes,
     unused,
 )
 from dgt.errors import InputError
@@ -91,8 +92,8 @@ def require_used_flags(*configs: Config) -> None:
         raise InputError(complaint)
     models = " or ".join(config.model.model for config in configs)
     for name in names:
-        kinds = {needs_encoding(c, name) for c in configs if "encoding" in c.record.inputs}
-        without = "".join(f" without --encoding {kind}" for kind in kinds if kind is not None)
+        needs = [missing(c, name) for c in configs if takes(c, name)]
+        without = "".join(f" without {need}" for need in dict.fromkeys(needs) if need is not None)
         note_once(f"--{name.replace('_', '-')}: has no effect on {models}{without}")
 
 

@@ -84,7 +84,7 @@ def train(
                 out = distributed.by_first(lambda: stack.enter_context(new))
             complete = resume and (out / files.METRICS).is_file()
             metrics = train_runs(
-                _load(graph, chosen),
+                load_graph(graph, chosen),
                 chosen,
                 out,
                 graph=canonical(graph),
@@ -121,7 +121,7 @@ def train(
     print(f"next: {shlex.join(following)}")
 
 
-def _load(graph: str, chosen: Config) -> "Data":
+def load_graph(graph: str, chosen: Config) -> "Data":
     """Loads the graph. Raises an error if --split has no meaning for it."""
     from dgt.data import load
     from dgt.data.splits import require_several

@@ -25,9 +25,11 @@ from dgt.cli.settings import (
     NO_FLAGS,
     SettingsFlags,
     explicit_settings,
+    given_as_flags,
     require_used_flags,
     with_file,
 )
+from dgt.cli.train import load_graph
 from dgt.config import Config
 from dgt.errors import InputError
 
@@ -108,6 +110,8 @@ def tune(
             for each in _each_model(models, chosen, fixed, start)
         }
     require_used_flags(*configs.values())
+    if "split" in given_as_flags():
+        load_graph(graph, chosen)
     first = [with_file(chosen, path, fixed) for path in start]
     try:
         results = search_models(

@@ -28,7 +28,7 @@ from dgt.config.settings import (
     TrainConfig,
 )
 from dgt.config.toml import read_toml, to_toml
-from dgt.config.unused import complaints, needs_encoding, unused
+from dgt.config.unused import complaints, missing, takes, unused
 
 __all__ = [
     "CRITERIA",
@@ -53,11 +53,12 @@ __all__ = [
     "check_tables",
     "complaints",
     "ignore_old_norm",
-    "needs_encoding",
+    "missing",
     "own_defaults",
     "presets",
     "read_preset",
     "read_toml",
+    "takes",
     "to_toml",
     "unused",
 ]

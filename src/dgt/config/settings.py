@@ -51,7 +51,7 @@ class SequenceConfig:
     """Teleport probability of the personalized PageRank."""
     ppr_tolerance: float | None = None
     """Residual per edge at which the PageRank push stops. Smaller values are more exact and slower.
-    Unset: 0.00032 / length; 0.0016 / length in undirected graphs of more than 12,000 nodes, where
+    Unset: 0.00032 / length; 0.0012 / length in undirected graphs of more than 12,000 nodes, where
     more is known of the residuals."""
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from dgt.config.choices import MODELS
+from dgt.config.choices import CRITERIA, MODELS
 from dgt.config.config import TABLES, Config
 
 INPUTS = {"sequences": "sequences", "encoding": "encoding"}
@@ -13,6 +13,14 @@ OF_ENCODINGS = {
     "node2vec": ("node2vec_channels", "node2vec_p", "node2vec_q"),
 }
 """The settings of encodings, by the start of their names."""
+OF_CRITERIA = {
+    "ppr_alpha": ("ppr",),
+    "ppr_tolerance": ("ppr",),
+    "sharpness": ("alike", "similarity"),
+}
+"""The settings of criteria, with a part of the names of those criteria."""
+OF_RBF = ("gamma", "epsilon")
+"""The settings of the kernel that bilinear interpolation has no use for."""
 DECAYS = ("feature_weight_decay", "encoding_weight_decay", "key_weight_decay")
 
 
@@ -21,22 +29,33 @@ def unused(config: Config, names: Iterable[str]) -> list[str]:
     no effect on it."""
     # The record imports torch, so it is only used if necessary.
     own, default = config.flat(), Config.of(config.model.model).flat()
-    return [n for n in names if own[n] != default[n] and not _has_effect(config, n)]
+    names = (name for name in names if own[name] != default[name])
+    return [name for name in names if not takes(config, name) or missing(config, name)]
 
 
-def needs_encoding(config: Config, name: str) -> str | None:
-    """Returns the kind of encoding that a setting is about, if none of that kind is in use."""
+def missing(config: Config, name: str) -> str | None:
+    """Returns the flag, with its value, without which a setting has no effect, if it is missing."""
     kind = next((kind for kind, names in OF_ENCODINGS.items() if name in names), None)
-    used = config.encoding.encodings
-    # Nobody knows what a registered function reads.
-    there = kind is None or any(not isinstance(e, str) or e.startswith(kind) for e in used)
-    return None if there else kind
+    if kind is not None:
+        used = config.encoding.encodings
+        # Nobody knows what a registered function reads.
+        there = any(not isinstance(e, str) or e.startswith(kind) for e in used)
+        return None if there else f"--encoding {kind}"
+    kinds = OF_CRITERIA.get(name)
+    criteria = config.sequences.criteria
+    if kinds is not None and criteria is not None:
+        own = any(CRITERIA.place(c) is None for c in criteria)
+        there = own or any(kind in str(c) for c in criteria for kind in kinds)
+        return None if there else f"--criteria {' or '.join(kinds)}"
+    bilinear = config.model.interpolation == "bilinear"
+    return "--interpolation rbf" if name in OF_RBF and bilinear else None
 
 
-def _has_effect(config: Config, name: str) -> bool:
+def takes(config: Config, name: str) -> bool:
+    """Returns whether a setting has an effect on the model, if nothing is :func:`missing`."""
     if name == "sharpness":
         return "closeness" in config.record.inputs
-    return _uses(config.model.model, name) and needs_encoding(config, name) is None
+    return _uses(config.model.model, name)
 
 
 def complaints(config: Config, names: Iterable[str], flags: bool = False) -> list[str]:
@@ -50,7 +69,7 @@ def complaints(config: Config, names: Iterable[str], flags: bool = False) -> lis
     """
     found = []
     for name in unused(config, names):
-        if TABLES[name] not in INPUTS:
+        if TABLES[name] not in INPUTS and not takes(config, name):
             place = f"--{name.replace('_', '-')}" if flags else name
             able = ", ".join(model for model in MODELS if _uses(model, name))
             found.append(
