@@ -183,6 +183,7 @@ def test_predictions_say_which_nodes_were_test_nodes(tmp_path: Path):
     assert set(pq.read_table(tmp_path / "other.parquet")["split"].to_pylist()) == {None}
 
 
+@pytest.mark.usefixtures("benchmark_data")
 @pytest.mark.parametrize("name", ["minesweeper", "tolokers"])
 def test_benchmarks_that_are_compared_by_auroc(name: str, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.WARNING)
