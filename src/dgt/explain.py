@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from dgt.data.matrices import adjacency
 from dgt.errors import InputError
 from dgt.nn import Attention
+from dgt.nn.ensemble import members_of
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ def key_weights(
 def model_weights(
     model: nn.Module, name: str, inputs: Mapping[str, Any], num_nodes: int, nodes: Tensor
 ) -> Tensor:
-    """Returns the :func:`key_weights` of a model in evaluation mode.
+    """Returns the :func:`key_weights` of a model in evaluation mode; for an ensemble, the mean over
+    its members.
 
     Args:
         model: The model.
@@ -93,15 +95,23 @@ def model_weights(
     Returns:
         Shape: ``(Q, N)``.
     """
-    attention: Any = getattr(model.eval(), "attention", None)
-    if attention is None:
+    if not has_attention(model):
         raise InputError(
             f"{name}: this model has no attention over nodes; use dgt, dgt-light, dgt-plus, "
             "transformer, graphormer, gt-full or gt-sparse to explain predictions"
         )
     device = next(model.parameters()).device
     given = {name: x.to(device) if isinstance(x, Tensor) else x for name, x in inputs.items()}
-    return key_weights(attention(**given, nodes=nodes.to(device)), num_nodes, nodes)
+    found = [
+        key_weights(cast(Any, member).attention(**given, nodes=nodes.to(device)), num_nodes, nodes)
+        for member in members_of(model.eval())
+    ]
+    return torch.stack(found).mean(dim=0) if len(found) > 1 else found[0]
+
+
+def has_attention(model: nn.Module) -> bool:
+    """Returns whether a model attends to nodes."""
+    return all(hasattr(member, "attention") for member in members_of(model))
 
 
 def find_node(node: int | str, data: Data, ids: Sequence[int | str]) -> int:

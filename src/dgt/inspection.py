@@ -1,7 +1,7 @@
 """A trained model on a graph, opened for a look inside."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -14,7 +14,8 @@ from dgt.config import Config
 from dgt.data.labels import is_labeled
 from dgt.data.recipe import as_given
 from dgt.errors import InputError
-from dgt.explain import Explanation, explain, find_node, model_weights
+from dgt.explain import Explanation, explain, find_node, has_attention, model_weights
+from dgt.nn.ensemble import members_of
 from dgt.runs.facts import Facts
 from dgt.runs.identity import node_ids
 from dgt.training.batching import Whole
@@ -43,6 +44,10 @@ class Inspection:
     def inputs(self) -> dict[str, Any]:
         """The model's keyword arguments, except for ``nodes``."""
         return dict(self.steps.given)
+
+    def of_first_member(self) -> "Inspection":
+        """Returns the first network of an ensemble; a single network stays as it is."""
+        return replace(self, model=members_of(self.model)[0])
 
     @cached_property
     def ids(self) -> Sequence[int | str]:
@@ -94,7 +99,7 @@ class Inspection:
     @cached_property
     def has_attention(self) -> bool:
         """Whether the model attends to nodes."""
-        return hasattr(self.model, "attention")
+        return has_attention(self.model)
 
     def weights(self, nodes: Tensor) -> Tensor:
         """Returns the :func:`~dgt.explain.key_weights` of some nodes. Shape: ``(Q, N)``."""
@@ -113,21 +118,34 @@ class Inspection:
 
     @torch.no_grad()
     def representations(self) -> Tensor:
-        """Returns the input of the model's last layer, on the CPU. Shape: ``(N, C')``.
+        """Returns the input of the model's last layer, on the CPU; of an ensemble, those of all
+        members side by side. Shape: ``(N, C')``.
 
         If this layer takes a sparse matrix, as in SGC, the logits are returned.
         """
-        called: list[nn.Module] = []
-        self._watch(list(self.model.modules()), lambda module, z: called.append(module))
-        pieces: list[Tensor] = []
-        if called:
-            # The inputs of all other layers would take too much memory.
-            self._watch([called[-1]], lambda module, z: pieces.append(z.cpu()))
-        z = torch.cat(pieces) if pieces else self.logits
-        return z if len(z) == len(self.logits) else self.logits
+        members = members_of(self.model)
+        found = [z for z in map(self._representations, members) if z is not None]
+        return torch.cat(found, dim=1) if len(found) == len(members) else self.logits
 
-    def _watch(self, modules: list[nn.Module], note: Callable[[nn.Module, Tensor], None]) -> None:
-        """Calls ``note`` with the dense inputs of some modules in a pass over all nodes."""
+    def _representations(self, network: nn.Module) -> Tensor | None:
+        called: list[nn.Module] = []
+        self._watch(network, list(network.modules()), lambda module, z: called.append(module))
+        if not called:
+            return None
+        pieces: list[Tensor] = []
+        # The inputs of all other layers would take too much memory.
+        self._watch(network, [called[-1]], lambda module, z: pieces.append(z.cpu()))
+        z = torch.cat(pieces)
+        return z if len(z) == self.data.num_nodes else None
+
+    def _watch(
+        self,
+        network: nn.Module,
+        modules: list[nn.Module],
+        note: Callable[[nn.Module, Tensor], None],
+    ) -> None:
+        """Calls ``note`` with the dense inputs of some modules of a network in a pass over all
+        nodes."""
 
         def hook(module: nn.Module, given: tuple[Any, ...]) -> None:
             if given and isinstance(z := given[0], Tensor) and z.layout == torch.strided:
@@ -135,7 +153,7 @@ class Inspection:
 
         handles = [module.register_forward_pre_hook(hook) for module in modules]
         try:
-            self.logits_of(self.model)
+            self.logits_of(network)
         finally:
             for handle in handles:
                 handle.remove()

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from dgt.config import MODELS, Config
 from dgt.errors import InputError
+from dgt.nn.ensemble import together
 from dgt.nn.precision import in_bfloat16
 from dgt.nn.record import Model, builder
 from dgt.storage.tensors import require_like
@@ -24,7 +25,8 @@ average and the best epoch."""
 def build(
     config: Config, in_channels: int, classes: int, encoding_channels: int | tuple[int, ...]
 ) -> nn.Module:
-    """Builds the model of the settings, after a check that its parameters fit into memory.
+    """Builds the network of the settings, after a check that its parameters fit into memory. An
+    ensemble has several of them.
 
     Args:
         config: The settings.
@@ -68,6 +70,7 @@ def require_weights(
         channels: Number of features, of classes and of columns of the encoding.
     """
     model = _without_memory(config, *channels) or build(config, *channels)
+    model = together([model] * config.train.members)
     try:
         require_like(path, weights, model.state_dict())
     except InputError as error:
@@ -79,7 +82,9 @@ def _require_parameters(config: Config, *channels: Any) -> None:
     if isinstance(model, nn.Module):
         count = sum(weight.numel() for weight in model.parameters())
         size = 8 if config.model.precision == "double" else 4
-        require(COPIES * size * count, f"{config.model.model} with {count:,} parameters")
+        # The members of an ensemble are trained one after another.
+        copies = COPIES + config.train.members - 1
+        require(copies * size * count, f"{config.model.model} with {count:,} parameters")
 
 
 def _without_memory(config: Config, *channels: Any) -> nn.Module | None:

@@ -35,8 +35,8 @@ def reproduce(
         table: table1 (accuracy on the benchmarks with tuned settings), defaults (the same with
             default settings), efficiency (FLOPs, time and memory), nodesort (orderings and
             criteria), encodings (positional encodings), interpolation (kernel and bilinear;
-            epsilon, with figure) or attention (which nodes Graphormer and DGT attend to, with
-            figure).
+            epsilon, with figure), attention (which nodes Graphormer and DGT attend to, with
+            figure) or ensembles (one network and five that predict together).
         datasets: Datasets to include. Default: all of the table, but the large ones (twitch-gamers,
             ogbn-arxiv, reddit) only if their files are on this machine.
         models: Models to include. Default: all of the table.

@@ -221,6 +221,9 @@ class TrainConfig:
     minute."""
     seed: int = 0
     """Random seed of the initial weights and of dropout."""
+    members: int = 1
+    """Networks to train one after another, with different seeds. The prediction is the mean of
+    theirs, which is more accurate, in as many times the time."""
     keep_checkpoints: int = 0
     """Maximum number of epochs, evenly spaced, whose weights are kept in the output folder, for dgt
     explore. 0: none. The result does not depend on it."""
@@ -241,6 +244,7 @@ class TrainConfig:
                 "patience": (1, 10_000_000),
                 "batch_size": (1, 2**31 - 1),
                 "chunk_size": (1, 2**31 - 1),
+                "members": (1, 1000),
                 "keep_checkpoints": (0, 1000),
             },
         )
@@ -259,6 +263,8 @@ class TrainConfig:
         require("average", self.average, 0 <= self.average < 1, "at least 0 and below 1")
         if self.split is not None:
             require("split", self.split, 0 <= self.split < 2**63, "at least 0 and below 2**63")
+        if self.members > 1 and self.keep_checkpoints:
+            raise InputError("keep_checkpoints: not supported with several members")
         if self.batch_size is not None and self.chunk_size is not None:
             raise InputError("batch_size and chunk_size: choose one of them")
 

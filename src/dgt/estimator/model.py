@@ -17,6 +17,7 @@ from dgt.errors import InputError
 from dgt.estimator.parameters import Parameters
 from dgt.inspection import Inspection
 from dgt.models import build, require_memory, require_weights
+from dgt.nn.ensemble import members_of, together
 from dgt.nn.flops import multiply_adds
 from dgt.prepare import carries_over, prepare, reads_labels
 from dgt.runs.facts import Facts
@@ -29,7 +30,7 @@ from dgt.system.devices import device_of, seeded
 from dgt.training import distributed
 from dgt.training.batching import Whole
 from dgt.training.loop import History
-from dgt.training.loop import fit as train
+from dgt.training.members import fit_members, member_seeds
 from dgt.training.problem import Problem, task_of
 from dgt.training.results import named, of_run
 from dgt.training.steps import require_logits, steps_for
@@ -138,16 +139,19 @@ class NodeModel(Parameters):
         """Builds the model with its initial weights, and the task."""
         self._build(problem.facts)
         self._task = problem.task()
-        start_from = getattr(self.model_, "start_from", None)
-        if start_from is not None:
-            y, train_mask, _ = problem.targets
-            start_from(self._task.constant(y[train_mask]))
+        y, train_mask, _ = problem.targets
+        for member in members_of(self.model_):
+            start_from = getattr(member, "start_from", None)
+            if start_from is not None:
+                start_from(self._task.constant(y[train_mask]))
 
     def _train(self, problem: Problem, **how: Any) -> tuple[History, Tensor]:
         """Trains, and chooses the threshold on the validation nodes. Returns the history and the
         logits of all nodes; further arguments as for :func:`dgt.training.loop.fit`."""
         settings = self.config_.train
-        history = train(self.model_, self._steps, self._task, *problem.targets, settings, **how)
+        history = fit_members(
+            self.model_, self._steps, self._task, *problem.targets, settings, **how
+        )
         self.history_ = history.epochs
         logits = self._logits(self._steps, self._data)
         problem.choose_threshold(self._task, logits)
@@ -247,8 +251,11 @@ class NodeModel(Parameters):
         self.facts_ = facts
         self._task = task_of(facts)
         sizes = self._sizes(facts)
-        with seeded(self.config_.train.seed, torch.device("cpu")):
-            self.model_: nn.Module = build(self.config_, *sizes).to(self._device)
+        networks = []
+        for seed in member_seeds(self.config_.train):
+            with seeded(seed, torch.device("cpu")):
+                networks.append(build(self.config_, *sizes).to(self._device))
+        self.model_: nn.Module = together(networks)
 
     def _sizes(self, facts: Facts) -> tuple[int, int, int | tuple[int, ...]]:
         """Returns the numbers of features, of outputs and of columns of the encoding."""

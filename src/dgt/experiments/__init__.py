@@ -12,6 +12,7 @@ from dgt.experiments import (
     defaults,
     efficiency,
     encodings,
+    ensembles,
     interpolation,
     nodesort,
     table1,
@@ -22,7 +23,10 @@ from dgt.experiments.verification import verify
 
 TABLES: dict[str, Table] = {
     module.TABLE.name: module.TABLE
-    for module in (table1, defaults, efficiency, nodesort, encodings, interpolation, attention)
+    for module in (
+        *(table1, defaults, efficiency, nodesort, encodings, interpolation, attention),
+        ensembles,
+    )
 }
 
 __all__ = ["TABLES", "Table", "reproduce", "verify"]

@@ -17,7 +17,10 @@ import dgt
 from dgt.config import CRITERIA, ENCODINGS, MODELS, Config
 
 ROOT = Path(dgt.__file__).parent
-SHARED = ("dgt.data.benchmarks", "dgt.estimator.model", "dgt.evaluate.classification")
+SHARED = (
+    *("dgt.data.benchmarks", "dgt.estimator.model", "dgt.evaluate.classification"),
+    "dgt.nn.ensemble",
+)
 """Modules that every run starts from."""
 INPUTS = "dgt.prepare.inputs"
 """The module with the dict ``INPUTS``, of which a run uses the entries of its model."""

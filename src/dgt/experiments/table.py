@@ -54,8 +54,10 @@ class Setup(NamedTuple):
 
     @property
     def runs(self) -> int:
-        """Default number of runs: that of the paper for our models, and ten for other models."""
-        return 30 if self.config.model.model in OURS and self.dataset not in LARGE else 10
+        """Default number of runs: that of the paper for our models, and ten for other models, large
+        graphs and ensembles."""
+        paper = self.config.model.model in OURS and self.dataset not in LARGE
+        return 30 if paper and self.config.train.members == 1 else 10
 
     def plan(self, table: str, runs: int) -> list[Run]:
         """Returns the runs of this line: all published splits with seed 0, then with seed 1 etc."""

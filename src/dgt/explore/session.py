@@ -17,9 +17,11 @@ from dgt.estimator import load_estimator
 from dgt.inspection import Inspection, require_classes
 from dgt.models import build
 from dgt.nn import DGT, DGTPlus
+from dgt.nn.ensemble import members_of
 from dgt.runs.folder import CONFIG, read_settings
 from dgt.runs.kept import find_kept, read_kept
 from dgt.storage.tensors import require_like
+from dgt.system.notes import note_once
 
 KEPT_MODELS = 16  # models of other epochs in memory
 NO_PART = len(PARTS)
@@ -43,8 +45,14 @@ class Session:
         # Single nodes are computed in a few milliseconds, faster than a GPU could be started.
         self.classifier = load_estimator(run, device="cpu")
         require_classes(self.classifier.facts_, "be explored")
+        members = members_of(self.classifier.model_)
+        if len(members) > 1:
+            note_once(
+                f"{run}: holds {len(members)} networks; what follows is of the first one, whose "
+                "predictions may differ from those of all together"
+            )
         data = load(name, settings.config.train.splits, settings.config.data)
-        self.inside: Inspection = self.classifier.inspect(data)
+        self.inside: Inspection = self.classifier.inspect(data).of_first_member()
         self.num_nodes: int = self.inside.data.num_nodes
         self.model_at = lru_cache(KEPT_MODELS)(self._model_at)
 

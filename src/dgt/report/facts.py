@@ -129,6 +129,11 @@ def collect(
     notes: list[str] = []
     A = adjacency(data.edge_index, data.num_nodes)
     first: Inspection | None = None
+    if (members := settings.config.train.members) > 1:
+        notes.append(
+            f"The model is an ensemble of {members} networks. The curves and the attention by "
+            "criterion and head are those of the first one, and keys are not shown."
+        )
     for folder in folders:
         inside = _inspect(folder, data, device)
         notes += _differences(folder, inside, read_metrics(folder))
@@ -157,7 +162,7 @@ def collect(
         },
         mistakes=_mistakes(first),
         wrong=int((~outcomes[0].correct).sum()),
-        attending=attending(first, A, queries) if first.has_attention else None,
+        attending=attending(first.of_first_member(), A, queries) if first.has_attention else None,
         keys=find_keys(first, queries) if deformable else None,
         left_out=leave_out(first, _test(first)) if deformable else [],
         map=places,

@@ -31,6 +31,8 @@ from dgt.storage.files import write_text
 from dgt.storage.paths import as_path
 from dgt.system.devices import device_of
 
+MEMBERS = "members"
+"""The folder of the further members of an ensemble, in that of a run."""
 IN_USE = "another process is training in this folder"
 
 State = Literal["new", "begun", "complete"]
@@ -125,6 +127,15 @@ class RunFolder:
         runs = {} if settings.runs == 1 else {"runs": settings.runs}
         write_text(self.path / CONFIG, to_toml(graph | runs | _tables(settings)))
 
+    def of_member(self, number: int) -> "RunFolder":
+        """Returns the folder for the epochs and the checkpoint of a further member of an ensemble,
+        which has the same owner. The folder itself has those of the first one."""
+        self.require_held()
+        folder = RunFolder(self.path / MEMBERS / f"{number:02d}")
+        folder._claim = self._claim
+        folder.path.mkdir(parents=True, exist_ok=True)
+        return folder
+
     @contextmanager
     def epochs_log(self, rows: Sequence[Row]) -> Iterator[Callable[[Row], None]]:
         """Yields a function that appends an epoch to ``metrics.jsonl``, after those in ``rows``."""
@@ -177,7 +188,8 @@ class RunFolder:
             if not (self.path / name).is_file():
                 raise OSError(f"{self.path / name}: was removed by another program")
         self.complete(metrics)
-        self.checkpoint.unlink(missing_ok=True)
+        for folder in (self.path, *_members(self.path)):
+            (folder / CHECKPOINT).unlink(missing_ok=True)
 
     def complete(self, metrics: dict[str, Any]) -> None:
         """Writes the metrics, which marks the run, or all runs in the folder, as complete."""
@@ -193,7 +205,8 @@ class RunFolder:
 
     def _withdraw(self) -> None:
         """Removes the files of a run that there is nothing to resume from."""
-        kept = self.checkpoint.exists() or self.is_complete() or _runs(self.path)
+        begun = any((f / CHECKPOINT).exists() for f in (self.path, *_members(self.path)))
+        kept = begun or self.is_complete() or _runs(self.path)
         if not kept:
             _clear(self.path)
             (self.path / CONFIG).unlink(missing_ok=True)
@@ -245,6 +258,24 @@ def _runs(folder: Path) -> list[Path]:
     return [run for run in folder.glob("run-*") if run.is_dir() and (run / CONFIG).is_file()]
 
 
+def _members(folder: Path) -> list[Path]:
+    """Returns the subfolders of the further members of an ensemble."""
+    found = (folder / MEMBERS).glob("[0-9][0-9]*")
+    return sorted(path for path in found if path.is_dir() and not path.is_symlink())
+
+
+def _clear_members(folder: Path) -> None:
+    """Removes the files of the further members of an ensemble. All other files are kept."""
+    for member in _members(folder):
+        for name in (CHECKPOINT, EPOCHS):
+            (member / name).unlink(missing_ok=True)
+        _remove_parts(member)
+        if not any(member.iterdir()):
+            member.rmdir()
+    if (folder / MEMBERS).is_dir() and not any((folder / MEMBERS).iterdir()):
+        (folder / MEMBERS).rmdir()
+
+
 def _clear(folder: Path) -> None:
     """Removes the files of a run and of its subfolders. All other files are kept."""
     for run in folder.glob("run-*"):
@@ -260,6 +291,7 @@ def _clear(folder: Path) -> None:
     for name in FILES[1:]:
         (folder / name).unlink(missing_ok=True)
     clear_kept(folder)
+    _clear_members(folder)
     _remove_parts(folder)
 
 

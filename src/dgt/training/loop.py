@@ -55,6 +55,7 @@ def fit(
     resume: bool = False,
     progress: bool = False,
     on_epoch: Callable[[int, float], None] | None = None,
+    title: str = "epochs",
 ) -> History:
     """Trains a model and loads the weights of the best epoch.
 
@@ -78,6 +79,7 @@ def fit(
         progress: Show the metric on stderr.
         on_epoch: Called after each epoch with its number and the metric in the best one so far.
             An error that it raises ends training without a result.
+        title: What the progress is of.
     """
     device = next(model.parameters()).device
     train, val = (mask.nonzero().squeeze(1).to(device) for mask in (train_mask, val_mask))
@@ -111,7 +113,7 @@ def fit(
         curve = Curve(f"val {task.metric}", partial(metric.text, digits=1), past)
         with (
             _log(folder, at.rows) as log,
-            live_bar("epochs", config.epochs, shown=progress, below=lambda: curve) as show,
+            live_bar(title, config.epochs, shown=progress, below=lambda: curve) as show,
         ):
             for epoch in range(len(at.rows) + 1, config.epochs + 1):
                 if epoch > at.best_epoch + config.patience:

@@ -91,6 +91,11 @@ def search_models(
     with quiet(), ExitStack() as stack:
         searches = []
         for out, config in configs.items():
+            if config.train.members > 1:
+                raise InputError(
+                    f"members: got {config.train.members}, expected 1: a search compares single "
+                    "networks; train with its result and several members"
+                )
             data = load(graph, config.train.splits, config.data)
             problem = Problem.of(data, config)
             follows = _follows(problem.config, config)
@@ -187,7 +192,7 @@ def _preset(
         return []
     read = Config.from_dict(read_preset(graph, model), f"preset {graph}-{model}")
     found = read.by_rule(follows).flat()
-    kept = (*fixed, "model", "seed", "split", "splits", "device", "metric")
+    kept = (*fixed, "model", "seed", "split", "splits", "device", "metric", "members")
     made = config.replace(**{name: v for name, v in found.items() if name not in kept})
     return [_with_criteria(made, config)]
 
