@@ -63,6 +63,8 @@ def main() -> None:
     parser.add_argument("--resources", type=Path, required=True, help="of graphdatascience")
     parser.add_argument("--out", type=Path, default=Path("rule.jsonl"))
     parser.add_argument("--graphs", nargs="+", choices=tuple(GRAPHS), default=tuple(GRAPHS))
+    every = (*COLUMNS, *PEERS)
+    parser.add_argument("--variants", nargs="+", choices=every, default=every)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--workers", type=int, help="default: one per core")
     parser.add_argument("--show", action="store_true", help="train nothing, show what there is")
@@ -73,7 +75,7 @@ def main() -> None:
         (graph, variant, split, given.resources)
         for split in range(given.splits)
         for graph in given.graphs
-        for variant in (*COLUMNS, *PEERS)
+        for variant in given.variants
         if (graph, variant, split) not in done
     ]
     for task, value in share(one, [] if given.show else tasks, given.workers):

@@ -311,6 +311,12 @@ def test_katz_settings_are_searched_with_katz_only(graph, tmp_path, trained):
         assert ("katz_order" in settings) == (settings["encoding"] == "katz")
 
 
+def test_a_search_of_ensembles_is_refused(graph, tmp_path, trained):
+    with pytest.raises(InputError, match="members: got 3, expected 1: a search compares single"):
+        search(graph, Config.of("gcn").replace(members=3), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_another_search_is_refused(graph, tmp_path, trained, capsys):
     out = tmp_path / "out"
     find = {"trials": 1, "runs": 2, "workers": 1}
