@@ -1,4 +1,4 @@
-"""The counts encoding: how many links and features a node has, by orders of magnitude."""
+"""The counts encoding: how many links and features a node has, by powers of two."""
 
 import math
 
