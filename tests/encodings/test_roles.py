@@ -1,4 +1,4 @@
-"""The encodings degree and walks."""
+"""The encodings degree, counts and walks."""
 
 import networkx as nx
 import numpy as np
@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from dgt import NodeClassifier
 from dgt.data.matrices import adjacency
+from dgt.encodings.counts import OCTAVES, count_columns
 from dgt.encodings.degree import degree_columns
 from dgt.encodings.walks import walk_columns
 from dgt.errors import InputError
@@ -38,6 +39,55 @@ def test_degrees_are_those_of_networkx(data: Data) -> None:
 
 @settings(deadline=None)
 @given(data=graphs())
+def test_counts_are_those_of_networkx_and_of_the_features(data: Data) -> None:
+    graph = to_networkx(data)
+    links = nx.DiGraph()
+    links.add_nodes_from(range(data.num_nodes))
+    links.add_edges_from((a, b) for a, b in data.edge_index.T.tolist() if a != b)
+    random = np.random.default_rng(0)
+    data.x = torch.from_numpy(random.integers(-1, 2, (data.num_nodes, 9))).float()
+    data.directed_edge_index = data.edge_index
+    counts = [
+        (
+            links.in_degree[node],
+            links.out_degree[node],
+            graph.degree[node],
+            sum(value != 0 for value in data.x[node].tolist()),
+        )
+        for node in range(data.num_nodes)
+    ]
+    columns = count_columns(data)
+    assert columns.dtype == torch.float32
+    shares = columns.double().numpy().reshape(data.num_nodes, 4, OCTAVES + 1)
+    np.testing.assert_allclose(shares.sum(axis=-1), 1, atol=1e-6)
+    assert ((shares > 0).sum(axis=-1) <= 2).all()
+    # The mean of the columns' numbers, weighted by the shares, is the logarithm.
+    found = 2 ** (shares * np.arange(OCTAVES + 1)).sum(axis=-1) - 1
+    np.testing.assert_allclose(found, counts, rtol=1e-4, atol=1e-4)
+
+
+def test_the_shares_of_a_count_are_those_of_linear_interpolation() -> None:
+    data = block_graph(60)
+    data.x = torch.tril(torch.ones(60, 60), diagonal=-1)  # node n has n features
+    shares = count_columns(data)[:, -OCTAVES - 1 :].numpy()
+    for k in range(OCTAVES + 1):
+        peak = np.arange(OCTAVES + 1) == k
+        truth = np.interp(np.log2(1 + np.arange(60)), np.arange(OCTAVES + 1), peak)
+        np.testing.assert_allclose(shares[:, k], truth, atol=1e-6)
+
+
+def test_counts_do_not_depend_on_how_features_are_stored() -> None:
+    data = block_graph(60)
+    data.x = torch.eye(60)[:, :40]
+    dense = count_columns(data)
+    data.x = data.x.to_sparse_coo()
+    assert torch.equal(count_columns(data), dense)
+    data.x = 100 * data.x.to_dense()
+    assert torch.equal(count_columns(data), dense)
+
+
+@settings(deadline=None)
+@given(data=graphs())
 def test_walks_are_the_diagonals_of_dense_powers(data: Data) -> None:
     A = nx.to_numpy_array(to_networkx(data), nodelist=range(data.num_nodes))
     walk = A / np.maximum(A.sum(axis=1, keepdims=True), 1)
@@ -59,7 +109,7 @@ def test_the_estimate_has_the_stated_error() -> None:
     assert float(root.std()) < 0.06
 
 
-@pytest.mark.parametrize("name", ["degree", "walks"])
+@pytest.mark.parametrize("name", ["degree", "counts", "walks"])
 def test_they_carry_over_to_another_graph(name: str) -> None:
     model = NodeClassifier(**SMALL, encoding=name).fit(block_graph(60))
     other = block_graph(40)

@@ -197,6 +197,7 @@ ENCODINGS: "Choices[Encoding]" = Choices(
         "laplacian": "dgt.encodings.laplacian:LAPLACIAN",
         "node2vec": "dgt.encodings.node2vec:NODE2VEC",
         "degree": "dgt.encodings.degree:DEGREE",
+        "counts": "dgt.encodings.counts:COUNTS",
         "walks": "dgt.encodings.walks:WALKS",
         "none": "dgt.encodings.encoding:NONE",
     },

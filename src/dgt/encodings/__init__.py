@@ -1,8 +1,8 @@
 """Positional encodings: columns that describe the place of each node in the graph.
 
 ``ENCODINGS`` maps names to encodings. Each encoding is a record in a file of its own: ``katz``,
-``laplacian``, ``node2vec``, ``degree`` and ``walks``. ``make`` puts the columns of several ones
-side by side. The layers that embed the columns are in :mod:`dgt.nn`.
+``laplacian``, ``node2vec``, ``degree``, ``counts`` and ``walks``. ``make`` puts the columns of
+several ones side by side. The layers that embed the columns are in :mod:`dgt.nn`.
 
 A function of your own can be used in place of a name or registered under one:
 ``ENCODINGS["age"] = ages``.

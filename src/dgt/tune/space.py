@@ -66,7 +66,7 @@ PLUS_DIRECTED_CRITERIA = (
     "alike-out neighbors ppr",
     "alike-out alike-in neighbors",
 )
-PLUS_ENCODINGS = ("degree", "none", "walks", "katz", "degree katz")
+PLUS_ENCODINGS = ("degree", "counts", "none", "walks", "katz", "degree katz")
 PLUS_DIRECTED_ENCODINGS = ("katz-out", "degree katz-out", "katz-out katz-in")
 PLUS: dict[str, BaseDistribution | Choices[Any]] = {
     "lr": FloatDistribution(0.002, 0.02, log=True),
