@@ -95,7 +95,9 @@ def test_time_to_the_accuracy_of_a_peer(tmp_path: Path) -> None:
     assert summary.summarize(rows)[0]["met"]
     gcn["stopped"] = "time"
     assert summary.summarize(rows)[0]["met"] is None
-    assert "(open: GCN was ended by a limit)" in summary.sentences(summary.summarize(rows))[0]
+    # GCN has run for 12 CPU seconds; DGT has reached 0.9 in less than half of them.
+    open_target = "(open: GCN was ended by a limit; met by CPU time unless it ends above 0.9000)"
+    assert open_target in summary.sentences(summary.summarize(rows))[0]
     gcn["stopped"] = "patience"
     summary.write(tmp_path, rows, summary.summarize(rows))
     text = (tmp_path / "end_to_end.md").read_text()
@@ -104,13 +106,15 @@ def test_time_to_the_accuracy_of_a_peer(tmp_path: Path) -> None:
     assert "- dgt-light, twitch: does not reach GCN's best validation accuracy\n" in text
 
 
-@pytest.mark.parametrize("model", ["dgt", "dgt-light", "dgt-plus"])
+@pytest.mark.parametrize("model", ["dgt", "dgt-light", "dgt-plus", "dgt-near"])
 def test_time_to_accuracy_is_that_of_the_estimator(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import end_to_end
 
     monkeypatch.setenv("DGT_CACHE", str(tmp_path))
+    # Only the benchmark averages the weights after every batch.
+    monkeypatch.setitem(end_to_end.SETTINGS["dgt-near"], "average", 0.0)
     # Few features: dgt-plus chooses three blocks, hides labels and averages weights.
     data = load("synthetic:nodes=1500,edges=6000,features=8,classes=5")
     found = end_to_end.train(data, {"model": model, "seed": 3}, 5, math.inf)
