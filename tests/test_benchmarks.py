@@ -151,6 +151,28 @@ def test_training_to_accuracy_stops_when_it_does_not_improve(
     assert (late["stopped"], len(late["curve"])) == ("time", 1)
 
 
+def test_time_of_preparation_on_free_cores() -> None:
+    import preparation
+
+    saved: list[float] = []
+
+    def share(own: int, shares: int, power: int) -> int:
+        return sum(i**power for i in range(own, 200_000, shares))
+
+    found = preparation.in_turn(2, saved, share, 9, 2)
+    assert sum(found) == share(0, 1, 2)
+    assert len(found) == 2
+    assert saved[0] > 0
+    assert preparation.in_turn(2, saved, share, 1, 2) == [sum(found)]
+    assert saved[1] == 0  # one task: no other core would help
+    row = {
+        "size": "a", "cores": 2, "phases": {"b": (9.0, 3.0), "c": (9.0, 1.0)},
+        "free_core_seconds": {"b": 1.5, "c": 1.0},
+    }  # fmt: skip
+    wanted = "a, 2 free cores: 2.5 s, idle for 1.0 of 5.0 core seconds: c 1.0"
+    assert preparation.on_free_cores(row) == wanted
+
+
 def test_finished_cases_are_not_measured_again(tmp_path: Path) -> None:
     import cases
 
