@@ -22,7 +22,7 @@ STYLES = {
     "dgt-light": ("s", "--"),
     "dgt-plus": ("P", (0, (8, 2))),
     "dgt-tuned": ("*", (0, (3, 1, 1, 1))),
-    "dgt-near": ("h", (0, (6, 1, 1, 1))),
+    "dgt-near": ("h", (0, (12, 2, 4, 2))),
     "gcn": ("^", "-."),
     "sage": ("v", ":"),
     "sgformer": ("D", (0, (5, 1, 1, 1, 1, 1))),
@@ -69,8 +69,8 @@ def summarize(rows: list[Row]) -> list[dict[str, Any]]:
         share = None if own is None else own[0] / theirs[0]
         cpu = None if own is None else own[1] / theirs[1]
         bar = None if row["model"] == "dgt-light" else BARS.get(row["size"])
-        # The best accuracy of an unfinished GCN is not known.
-        undecided = bar is None or peer["stopped"] != "patience"
+        # The best accuracy of an unfinished GCN is not known, unless it made no mistake.
+        undecided = bar is None or (peer["stopped"] != "patience" and theirs[2] < 1)
         own_best = None
         if bar is not None and undecided:
             own_best = best_until(row, bar * peer["curve"][-1][1])
@@ -186,6 +186,7 @@ def plot(path: Path, rows: list[Row]) -> None:
 
     matplotlib.use("agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import NullFormatter
 
     sizes = list(dict.fromkeys(row["size"] for row in rows))
     if not sizes:
@@ -213,6 +214,7 @@ def plot(path: Path, rows: list[Row]) -> None:
                 markersize=5,
             )
         axis.set_xscale("log")
+        axis.xaxis.set_minor_formatter(NullFormatter())  # they would overlap
         axis.set_title(size)
         axis.set_xlabel("CPU seconds, preparation included")
         axis.set_ylabel("best validation accuracy")

@@ -98,6 +98,9 @@ def test_time_to_the_accuracy_of_a_peer(tmp_path: Path) -> None:
     # GCN has run for 12 CPU seconds; DGT has reached 0.9 in less than half of them.
     open_target = "(open: GCN was ended by a limit; met by CPU time unless it ends above 0.9000)"
     assert open_target in summary.sentences(summary.summarize(rows))[0]
+    gcn["curve"][1][2] = 1.0
+    assert "target: at most 0.5 (not met)" in summary.sentences(summary.summarize(rows))[0]
+    gcn["curve"][1][2] = 0.8
     gcn["stopped"] = "patience"
     summary.write(tmp_path, rows, summary.summarize(rows))
     text = (tmp_path / "end_to_end.md").read_text()
