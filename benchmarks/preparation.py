@@ -9,6 +9,10 @@ With ``--sample``, each criterion sorts only so many base nodes, and the time fo
 extrapolated; set-ups run in full. To compare with another version of ``dgt``, run the command with
 its ``src`` first in ``PYTHONPATH`` and another ``OUT``.
 
+With ``--cores N``, the shares of N threads run one after another, each on a core of its own, so
+that other work on the machine does not matter. The time on N free cores is then that of the largest
+share of each loop, and of what is not in a loop; limits of the memory's bandwidth are left out.
+
 Each finished size is appended to ``OUT/preparation.jsonl`` and not repeated: after Ctrl-C or a
 crash, the same command resumes.
 """
@@ -19,6 +23,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -37,6 +42,7 @@ from dgt.data.splits import random_split
 from dgt.encodings.make import make_columns
 from dgt.nn import build
 from dgt.sequences.criterion import Graph
+from dgt.system import threads
 from measure import in_own_process, limit, memory, reset_peak
 from peers import SIZES, SWEEP, WARM_UP
 
@@ -53,8 +59,9 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=("30k", "100k", "300k"))
     parser.add_argument("--length", type=int, default=16)
     parser.add_argument("--sample", type=int, help="base nodes to sort (default: all)")
+    parser.add_argument("--cores", type=int, help="estimate the time on so many free cores")
     arguments = parser.parse_args()
-    common = {"length": arguments.length, "threads": arguments.threads, "sample": arguments.sample}
+    common = {name: getattr(arguments, name) for name in ("length", "threads", "sample", "cores")}
     asked = [{"size": size, **common} for size in SIZES if size in arguments.sizes]
 
     def compile_all(missing: Sequence[dict[str, Any]]) -> None:
@@ -78,12 +85,19 @@ def one(case: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
     data = load(SIZES[case["size"]] if case["size"] else WARM_UP)
     config = Config.of("dgt").replace(criteria=NAMES, length=case["length"])
     phases: dict[str, tuple[float, float]] = {}
+    free: dict[str, float] = {}
+    saved: list[float] = []
+    run = threads.run
+    if case.get("cores"):
+        threads.run = partial(in_turn, case["cores"], saved)
 
     def timed(phase: str, work: Callable[..., Any], *given: Any, times: float = 1.0) -> Any:
+        saved.clear()
         start, start_cpu = time.perf_counter(), time.process_time()
         result = work(*given)
         seconds = time.perf_counter() - start, time.process_time() - start_cpu
         phases[phase] = times * seconds[0], times * seconds[1]
+        free[phase] = times * (seconds[1] - sum(saved))
         return result
 
     reset_peak()
@@ -102,18 +116,35 @@ def one(case: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
         del sort
     columns, _ = timed("encoding", make_columns, data, config.encoding, None)
     peak = memory("VmHWM")
+    threads.run = run
     del graph
     step = step_seconds(data, config, torch.from_numpy(np.stack(sequences)), columns)
     total, total_cpu = (sum(each) for each in zip(*phases.values(), strict=True))
     return {
         "nodes": data.num_nodes,
         "phases": phases,
+        "free_core_seconds": free if case.get("cores") else None,
         "seconds": total,
         "cpu_seconds": total_cpu,
         "step_seconds": step[0],
         "step_cpu_seconds": step[1],
         "peak_bytes": peak,
     }
+
+
+def in_turn(
+    cores: int, saved: list[float], function: Callable[..., Any], tasks: int, *arguments: Any
+) -> list[Any]:
+    """Replaces :func:`dgt.system.threads.run`: runs the shares of ``cores`` threads one after
+    another, and adds to ``saved`` the seconds that it would save to run them at the same time."""
+    results, seconds = [], []
+    shares = max(1, min(cores, tasks))
+    for share in range(shares):
+        start = time.process_time()
+        results.append(function(share, shares, *arguments))
+        seconds.append(time.process_time() - start)
+    saved.append(sum(seconds) - max(seconds))
+    return results
 
 
 def step_seconds(
@@ -162,9 +193,24 @@ def show(results: dict[str, Any]) -> None:
         text += "" if most is None else f" (target: at most {most})"
         text += f"; peak memory {row['peak_bytes'] / 1e9:.2f} GB"
         console.print(text + ("" if room is None else f" (target: below {room / 1e9:.0f} GB)"))
+        if row.get("cores"):
+            console.print(on_free_cores(row))
     if results["slope"] is not None:
         grows = f"CPU seconds grow as N^{results['slope']:.2f}"
         console.print(f"{grows} (target: at most N^{MOST_SLOPE})")
+
+
+def on_free_cores(row: dict[str, Any]) -> str:
+    """Says how busy free cores would be, by phase."""
+    cores, free = row["cores"], row["free_core_seconds"]
+    work = {phase: cpu for phase, (_, cpu) in row["phases"].items()}
+    idle = {phase: cores * free[phase] - work[phase] for phase in work}
+    total = sum(free.values())
+    parts = (f"{phase} {seconds:.1f}" for phase, seconds in idle.items() if seconds >= 0.05)
+    return (
+        f"{row['size']}, {cores} free cores: {total:.1f} s, idle for {sum(idle.values()):.1f} of "
+        f"{cores * total:.1f} core seconds: {', '.join(parts)}"
+    )
 
 
 if __name__ == "__main__":
