@@ -116,8 +116,6 @@ def test_time_to_accuracy_is_that_of_the_estimator(
     import end_to_end
 
     monkeypatch.setenv("DGT_CACHE", str(tmp_path))
-    # Only the benchmark averages the weights after every batch.
-    monkeypatch.setitem(end_to_end.SETTINGS["dgt-near"], "average", 0.0)
     # Few features: dgt-plus chooses three blocks, hides labels and averages weights.
     data = load("synthetic:nodes=1500,edges=6000,features=8,classes=5")
     found = end_to_end.train(data, {"model": model, "seed": 3}, 5, math.inf)

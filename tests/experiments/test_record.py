@@ -13,6 +13,7 @@ import pytest
 from dgt import InputError
 from dgt.config import Config
 from dgt.experiments.code import digest
+from dgt.experiments.equal_code import Equal
 from dgt.experiments.record import Record, append, read, require_writable
 
 
@@ -214,8 +215,12 @@ def test_code_that_gives_the_same_results_counts_as_todays(tmp_path: Path, monke
     (found,) = read(path).values()
     assert (found.code, found.state(config)) == ("other", "stale")
     today = str(digest(config))
-    groups = (frozenset({"a", "b"}), frozenset({"equal", today}))
-    monkeypatch.setattr("dgt.experiments.equal_code.EQUAL", groups)
+    codes, place = frozenset({"equal", today}), "dgt.experiments.equal_code.EQUAL"
+    elsewhere = Equal(codes, frozenset({"elsewhere"}))
+    monkeypatch.setattr(place, (Equal(frozenset({"a", "b"})), elsewhere))
+    (found,) = read(path).values()
+    assert (found.code, found.state(config)) == ("other", "stale")
+    monkeypatch.setattr(place, (elsewhere, Equal(codes)))
     (found,) = read(path).values()
     assert (found.code, found.state(config)) == ("equal", "current")
     append(path, dataclasses.replace(record(), code=today, best_epoch=2))

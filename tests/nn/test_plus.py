@@ -221,7 +221,9 @@ def test_numbers_are_read_too():
 def test_defaults_follow_the_number_of_features_unless_they_are_set():
     many, few = Sizes(5000, 2000, 900, 500, 5, False), Sizes(5000, 2000, 900, 7, 2, False)
     config = Config.of("dgt-plus")
-    assert config.by_rule(rule(many._replace(directed=True))) == config
+    directed = rule(many._replace(directed=True))
+    assert config.by_rule(directed) == config.replace(encoding="counts")
+    assert config.replace(encoding="degree").by_rule(directed) == config
     longer = config.replace(blocks=2, length=64, sharpness=8.0, key_weight_decay=1.0)
     assert config.by_rule(rule(many)).flat() == longer.flat()
     large = config.by_rule(rule(many._replace(nodes=100_000)))

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,20 @@ def test_history_best_epoch_and_weights_agree(problem, tmp_path: Path):
     assert loss.item() == pytest.approx(best["val_loss"], rel=1e-5)
 
 
-def test_the_average_of_the_weights_is_validated_and_kept(problem):
+class InSteps(Whole):
+    """Takes several steps per epoch."""
+
+    def __init__(self, given: dict[str, Any], count: int) -> None:
+        super().__init__(given)
+        self.count = count
+
+    def batches(self, nodes: Tensor) -> Iterable[Tensor]:
+        return nodes.tensor_split(self.count)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_the_average_of_the_weights_is_validated_and_kept(problem, steps: int):
+    """It is taken after each step, and an epoch keeps the same share for any number of them."""
     inputs, y, train_mask, val_mask = problem
     config = TrainConfig(lr=0.05, epochs=30, patience=30, average=0.5)
     weights = []
@@ -90,13 +104,15 @@ def test_the_average_of_the_weights_is_validated_and_kept(problem):
             return super().forward(x, nodes)
 
     model = Watched()
-    history = fit(model, Whole(inputs), TASK, y, train_mask, val_mask, config)
+    history = fit(model, InSteps(inputs, steps), TASK, y, train_mask, val_mask, config)
     average = weights[0]
-    for epoch, weight in enumerate(weights[1:], start=1):
-        kept = min(0.5, epoch / (epoch + 10))
+    for step, weight in enumerate(weights[1:], start=1):
+        kept = min(0.5 ** (1 / steps), step / (step + 10))
         average = average * kept + weight * (1 - kept)
-        loss = nn.functional.cross_entropy((inputs["x"] @ average)[val_mask], y[val_mask])
-        assert loss.item() == pytest.approx(history.epochs[epoch - 1]["val_loss"], rel=1e-5)
+        if step % steps == 0:
+            loss = nn.functional.cross_entropy((inputs["x"] @ average)[val_mask], y[val_mask])
+            found = history.epochs[step // steps - 1]["val_loss"]
+            assert loss.item() == pytest.approx(found, rel=1e-5)
 
 
 def test_parts_of_the_model_may_have_their_own_weight_decay(problem):

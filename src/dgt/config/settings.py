@@ -181,8 +181,8 @@ class TrainConfig:
     """Weight decay of the queries of dgt and dgt-plus, which place and weigh the keys, and of the
     probes of dgt-plus. A large value keeps the keys evenly spread."""
     average: float = 0.0
-    """Decay of the exponential moving average of the weights, which is what is validated and saved.
-    0: no average."""
+    """Decay per epoch of the exponential moving average of the weights, which is what is validated
+    and saved. 0: no average."""
     epochs: int = 1000
     """Maximum number of epochs."""
     patience: int = 100

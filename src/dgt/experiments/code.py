@@ -51,6 +51,8 @@ def places(config: Config) -> list[str | None]:
             found += [CRITERIA.place(choice) for choice in record.directed_criteria]
     if "encoding" in record.inputs:
         found += [ENCODINGS.place(choice) for choice in config.encoding.encodings]
+        if config.encoding.encoding == Config.of(config.model.model).encoding.encoding:
+            found += [ENCODINGS.place(choice) for choice in record.rule_encodings]
     return found
 
 

@@ -58,7 +58,7 @@ class Record:
         """
         if self.code is None:
             return "unknown"
-        return "current" if same_results(self.code, digest(config)) else "stale"
+        return "current" if same_results(self.code, digest(config), self.dataset) else "stale"
 
 
 def read(path: Path) -> dict[Key, Record]:
@@ -100,7 +100,7 @@ def _newest(key: Key, by_code: dict[str | None, Record]) -> Record:
     if len(by_code) == 1:
         return last
     today = digest(key[1])
-    equal = (record for code, record in by_code.items() if same_results(code, today))
+    equal = (record for code, record in by_code.items() if same_results(code, today, key[0]))
     return by_code.get(today) or next(equal, last)
 
 

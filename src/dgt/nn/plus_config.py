@@ -48,8 +48,9 @@ def rule(sizes: Sizes) -> dict[str, Any]:
 
     Many features, such as words, need strong dropout. If edges have no direction, two blocks read
     long sequences, with keys that stay near their start and less sharp closeness; otherwise one
-    block is enough. With little to learn from, labels and averaged weights do not pay off, and the
-    best epoch is found by the loss, which varies less than the metric.
+    block is enough, and the numbers of links and features tell more than the degrees alone. With
+    little to learn from, labels and averaged weights do not pay off, and the best epoch is found by
+    the loss, which varies less than the metric.
 
     Few features leave nothing to drop: what a node is like depends on its surroundings, on all of
     them alike, so that the kernel is wide. If there is enough to learn from, several blocks read
@@ -59,10 +60,11 @@ def rule(sizes: Sizes) -> dict[str, Any]:
     length = {"length": 16} if large else {}
     many = sizes.minority >= MANY_NODES
     if sizes.features >= FEW_FEATURES:
+        counts = {"encoding": "counts"} if sizes.directed else {}
         if not many:
-            return length | {"labels": "none", "average": 0.0, "select_by": "loss"}
+            return length | counts | {"labels": "none", "average": 0.0, "select_by": "loss"}
         if sizes.directed or large:
-            return length
+            return length | counts
         return {"blocks": 2, "length": 64, "sharpness": 8.0, "key_weight_decay": 1.0}
     return length | {
         "criteria": ("alike-out", *NEAR) if sizes.directed else NEAR,
@@ -85,6 +87,7 @@ DGT_PLUS_MODEL = Model(
     directed_criteria=("alike", "alike-out", "neighbors"),
     defaults=DEFAULT_SETTINGS,
     rule=rule,
+    rule_encodings=("counts",),
     settings=(*USED, "labels"),
     batching=True,
 )

@@ -58,6 +58,8 @@ class Model:
     """Default criteria on graphs with directed edges (default: :attr:`criteria`)."""
     rule: Callable[[Sizes], dict[str, Any]] | None = None
     """Returns settings that follow from the sizes of a graph, unless they are set."""
+    rule_encodings: tuple[str, ...] = ()
+    """Encodings that :attr:`rule` may choose in place of the default."""
     settings: tuple[str, ...] = ()
     """Settings that the network, its inputs or its weight decay depend on, besides those that
     :func:`builder` is given. If neither names any, the model may use all settings."""

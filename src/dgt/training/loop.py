@@ -119,12 +119,11 @@ def fit(
                 if epoch > at.best_epoch + config.patience:
                     break
                 before_value = at.rows[-1][f"train_{task.metric}"] if at.rows else 0.0
+                after_step = partial(_average, average, model, config.average, epoch)
                 train_loss, train_value = _epoch(
-                    model, forward, optimizer, steps, task, train, labels, before_value
+                    model, forward, optimizer, steps, task, train, labels, before_value, after_step
                 )
-                if config.average:
-                    update_average(average, model, config.average, epoch)
-                else:
+                if not config.average:
                     average = model.state_dict()  # not copied
                 used = average if config.average else None
                 val_loss, val_value = _validate(model, used, steps, task, val, labels)
@@ -171,20 +170,22 @@ def _epoch(
     nodes: Tensor,
     y: Tensor,
     before: float,
+    after_step: Callable[[int, int], None],
 ) -> tuple[float, float]:
     """Runs all steps of an epoch; returns this process's share of the mean loss, and the metric.
 
     A few of the nodes may lack a class, so that the metric is not defined. It is then that of the
-    epoch ``before``.
+    epoch ``before``. ``after_step`` is called with the number of steps taken and of all.
     """
     model.train()
     total = 0.0
     found, order = [], list(steps.batches(nodes))
     count = sum(map(len, order))
-    for batch in order:
+    for taken, batch in enumerate(order, start=1):
         optimizer.zero_grad()
         loss, logits = step(model, steps, task, batch, y, forward)
         optimizer.step()
+        after_step(taken, len(order))
         total += (loss * (len(batch) / count)).item()
         found.append(steps.all_of(logits, batch))
     try:
@@ -220,10 +221,18 @@ def _summed(steps: Whole, values: list[float]) -> list[float]:
     return sums.tolist()
 
 
-def update_average(average: dict[str, Tensor], model: nn.Module, kept: float, epoch: int) -> None:
-    """Moves averaged weights toward those of a model, in place. Epochs start at 1."""
-    # In the first epochs, the average forgets the initial weights faster.
-    kept = min(kept, epoch / (epoch + 10))
+def _average(
+    average: dict[str, Tensor], model: nn.Module, kept: float, epoch: int, taken: int, steps: int
+) -> None:
+    """Averages weights after each step, so that ``kept`` of the average is left after an epoch."""
+    if kept:
+        update_average(average, model, kept ** (1 / steps), (epoch - 1) * steps + taken)
+
+
+def update_average(average: dict[str, Tensor], model: nn.Module, kept: float, number: int) -> None:
+    """Moves averaged weights toward those of a model, in place. Steps start at 1."""
+    # In the first steps, the average forgets the initial weights faster.
+    kept = min(kept, number / (number + 10))
     state = model.state_dict()
     real = [name for name, value in state.items() if value.is_floating_point()]
     torch._foreach_lerp_([average[n] for n in real], [state[n] for n in real], 1 - kept)
