@@ -4,9 +4,9 @@ DGT, DGT-light, dgt-plus and peers train on the same synthetic graphs, with the 
 ``peers.py`` and the same split (48% training, 32% validation nodes). Our models run as in ``dgt
 train``: with their defaults, which for dgt-plus follow from the graph, and DGT and dgt-plus also
 with the settings in ``SETTINGS``, the same for all sizes. ``dgt-near`` trains in batches: its steps
-are those of an epoch, whose weights are averaged after every batch, and it is validated on the
-whole graph at once. Peers run on a ``torch.sparse`` CSR adjacency matrix, their fastest form in
-``peers.py``, with Adam, a learning rate of 0.01 and the default weight decay of ``dgt train``.
+are those of an epoch, and it is validated on the whole graph at once. Peers run on a
+``torch.sparse`` CSR adjacency matrix, their fastest form in ``peers.py``, with Adam, a learning
+rate of 0.01 and the default weight decay of ``dgt train``.
 After every step the validation accuracy is computed, and training stops when it has not improved
 for 50 steps, or at a limit of CPU seconds. The clock starts when the graph is in memory and
 includes checks, node sequences and encoding, or the normalized adjacency matrix. All code is
