@@ -1,5 +1,6 @@
 """Ensembles: several networks that predict together."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,75 @@ def test_what_needs_one_network_is_refused() -> None:
         NodeClassifier(members=2, keep_checkpoints=3)
     with pytest.raises(InputError, match="members: got 0"):
         NodeClassifier(members=0)
+
+
+def test_finished_networks_are_kept_when_training_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ensemble: NodeClassifier
+) -> None:
+    """Even if they took less time than passes between two checkpoints."""
+    run = tmp_path / "run"
+    settings = interrupted(run, monkeypatch)
+    assert (run / MEMBERS / "02" / "checkpoint.safetensors").is_file()
+    real, again = loop._epoch, []
+
+    def counted(model: torch.nn.Module, *arguments: object) -> tuple[float, float]:
+        again.append(id(model))
+        return real(model, *arguments)
+
+    monkeypatch.setattr(loop, "_epoch", counted)
+    resumed = NodeClassifier(**settings).fit(block_graph(), out=run, resume=True)
+    assert len(set(again)) == 1
+    assert torch.equal(resumed.inspect().logits, ensemble.inspect().logits)
+
+
+def interrupted(run: Path, monkeypatch: pytest.MonkeyPatch) -> dict:
+    """Interrupts the training of the third network; returns the settings."""
+    settings = {**QUICK, "members": MEMBER_COUNT, "split": 0}
+    real, trained = loop._epoch, []
+
+    def epoch(model: torch.nn.Module, *arguments: object) -> tuple[float, float]:
+        trained.append(id(model))
+        if len(set(trained)) == 3:
+            raise KeyboardInterrupt
+        return real(model, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_epoch", epoch)
+        with pytest.raises(KeyboardInterrupt):
+            NodeClassifier(**settings).fit(block_graph(), out=run)
+    return settings
+
+
+def test_the_checkpoint_of_another_network_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    settings = interrupted(run, monkeypatch)
+    (run / "checkpoint.safetensors").replace(run / MEMBERS / "02" / "checkpoint.safetensors")
+    with pytest.raises(InputError, match="cannot resume"):
+        NodeClassifier(**settings).fit(block_graph(), out=run, resume=True)
+
+
+@pytest.mark.parametrize("name", [MEMBERS, f"{MEMBERS}/02"])
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_links_and_files_in_place_of_members_are_refused(
+    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    settings = interrupted(run, monkeypatch)
+    shutil.rmtree(run / name)
+    (outside / "02").mkdir(parents=True)
+    for place in (outside, outside / "02"):
+        (place / "metrics.jsonl").write_text("mine")
+    if kind == "file":
+        (run / name).write_text("mine")
+    else:
+        (run / name).symlink_to(outside if name == MEMBERS else outside / "02")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for how in ({"resume": True}, {"overwrite": True}):
+        with pytest.raises(InputError, match=f"{name}: expected a folder, not a link or a file"):
+            NodeClassifier(**settings).fit(block_graph(), out=run, **how)
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    if name == MEMBERS:  # a single network does not touch them
+        NodeClassifier(**QUICK).fit(block_graph(), out=run, overwrite=True)
+        assert (outside / "02" / "metrics.jsonl").read_text() == "mine"

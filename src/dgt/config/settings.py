@@ -222,8 +222,8 @@ class TrainConfig:
     seed: int = 0
     """Random seed of the initial weights and of dropout."""
     members: int = 1
-    """Networks to train one after another, with different seeds. The prediction is the mean of
-    theirs, which is more accurate, in as many times the time."""
+    """Networks to train one after another, with different seeds. The prediction is that of the mean
+    of their logits, usually more accurate, in as many times the time."""
     keep_checkpoints: int = 0
     """Maximum number of epochs, evenly spaced, whose weights are kept in the output folder, for dgt
     explore. 0: none. The result does not depend on it."""

@@ -92,8 +92,9 @@ class RunFolder:
         if resume or overwrite:
             for name in FILES:
                 path = self.path / name
-                if path.is_symlink() or (path.exists() and not path.is_file()):
-                    raise InputError(f"{path}: expected a regular file, not a link or a folder")
+                _require_file(path)
+            if settings.config.train.members > 1:
+                _require_members(self.path)
         if resume:
             self._require_same(settings)
             return "complete" if self.is_complete() else "begun"
@@ -258,8 +259,29 @@ def _runs(folder: Path) -> list[Path]:
     return [run for run in folder.glob("run-*") if run.is_dir() and (run / CONFIG).is_file()]
 
 
+def _require_file(path: Path) -> None:
+    """Raises an error if a file of a run is a link or a folder."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise InputError(f"{path}: expected a regular file, not a link or a folder")
+
+
+def _require_members(folder: Path) -> None:
+    """Raises an error if a folder of a member of an ensemble is a link or a file, or has one of
+    its files as a link or a folder."""
+    places = [folder / MEMBERS]
+    if places[0].is_dir() and not places[0].is_symlink():
+        places += sorted(places[0].glob("[0-9][0-9]*"))
+    for path in places:
+        if path.is_symlink() or (path.exists() and not path.is_dir()):
+            raise InputError(f"{path}: expected a folder, not a link or a file")
+        for name in (CHECKPOINT, EPOCHS):
+            _require_file(path / name)
+
+
 def _members(folder: Path) -> list[Path]:
     """Returns the subfolders of the further members of an ensemble."""
+    if (folder / MEMBERS).is_symlink():
+        return []
     found = (folder / MEMBERS).glob("[0-9][0-9]*")
     return sorted(path for path in found if path.is_dir() and not path.is_symlink())
 

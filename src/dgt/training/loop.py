@@ -91,6 +91,8 @@ def fit(
     identity = ""
     if folder is not None:
         identity = steps.identity() + fingerprint([y, train_mask, val_mask])
+        if config.members > 1:
+            identity += f" seed {config.seed}"
     at = checkpoint.Progress(identity)
     best: dict[str, Tensor] = {}
     average = {name: value.clone() for name, value in model.state_dict().items()}
@@ -154,6 +156,8 @@ def fit(
                 if folder is not None and time.monotonic() - saved >= CHECKPOINT_SECONDS:
                     checkpoint.save(folder.checkpoint, at, model, average, best, optimizer)
                     saved = time.monotonic()
+        if folder is not None and config.members > 1:  # others are still to be trained
+            checkpoint.save(folder.checkpoint, at, model, average, best, optimizer)
 
     POOL.clear()
     model.load_state_dict(best)

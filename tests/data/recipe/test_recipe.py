@@ -285,6 +285,8 @@ def test_numbers_only_tables_also_have_x(tmp_path: Path) -> None:
     assert from_table(data)
     data.x = data.x / 2  # the user's own features
     assert not from_table(data)
+    data.x = torch.tensor([[1.0, 1.0], [2.0, 0.0]]).to_sparse_coo()
+    assert not from_table(data)
     data = files.read(folder(tmp_path, b=["x", "y"]))
     assert data.get("x") is None
     assert from_table(data)
