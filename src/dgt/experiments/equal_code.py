@@ -44,8 +44,18 @@ EQUAL: tuple[Equal, ...] = (
             "520ab7492d154f5a0db3a3595e0b67ac"
         )
     ),
-    Equal(_codes("b4282c984b97a18f656ed148f92fb740 df02a7649a27952c48285fe696400134")),
-    Equal(_codes("e92e658f38680e43e37aa19feaaf676f 8e37794a509836bc89a4167e91d0a375")),
+    Equal(
+        _codes(
+            "9e2f14997f7a0373c83def587691c0d3 b4282c984b97a18f656ed148f92fb740 "
+            "df02a7649a27952c48285fe696400134"
+        )
+    ),
+    Equal(
+        _codes(
+            "4245307cbd593dd1f88542fe6c2af5d2 e92e658f38680e43e37aa19feaaf676f "
+            "8e37794a509836bc89a4167e91d0a375"
+        )
+    ),
     Equal(_codes("8c35b2f056d0ad0f195b24f1caf86f47 5588cd971ac1a5812d2360cfda227953")),
     # Other models: the same, as far as it concerns them.
     Equal(
