@@ -118,7 +118,16 @@ EQUAL: tuple[Equal, ...] = (
             "e4bdcfefe54ebf893ee284e75988c271"
         )
     ),
-    Equal(_codes("4ac5a872062acd18eb3ef48d8cfd9233 9a8be91cf1f25a6261063dec2065692d")),
+    Equal(
+        _codes(
+            "264e923d391dae2e087d924ac3352ce4 4ac5a872062acd18eb3ef48d8cfd9233 "
+            "9a8be91cf1f25a6261063dec2065692d"
+        )
+    ),
+    Equal(_codes("be3498d6b99806a61f02ae4001ed1197 1dd9dc051dd33ee4e563d2ce295f83d9")),
+    Equal(_codes("9df5e94c7d28ba8605b0a4821d4dd9e3 4f7e6a69f6771f9f33ea1f5a1b974010")),
+    Equal(_codes("ada68bfbee2bce55c1737d321aec4734 80c37eb210233f8ad0b383c03e898086")),
+    Equal(_codes("9deb856ac71de697e72c43de42fb393f ae46857d1c75cc001c6c60716e4b867c")),
 )
 """Versions of the code whose runs were trained again and compared."""
 
