@@ -148,9 +148,10 @@ class NodeModel(Parameters):
     def _train(self, problem: Problem, **how: Any) -> tuple[History, Tensor]:
         """Trains, and chooses the threshold on the validation nodes. Returns the history and the
         logits of all nodes; further arguments as for :func:`dgt.training.loop.fit`."""
-        settings = self.config_.train
+        y, train_mask, val_mask = problem.targets
+        how |= {"y": y, "train_mask": train_mask, "val_mask": val_mask}
         history = fit_members(
-            self.model_, self._steps, self._task, *problem.targets, settings, **how
+            self.model_, self.config_.train, steps=self._steps, task=self._task, **how
         )
         self.history_ = history.epochs
         logits = self._logits(self._steps, self._data)
