@@ -29,7 +29,10 @@ GRAPHS = {
     "communities": nx.random_partition_graph([60] * 20, 0.2, 0.002, seed=1),
     "small world": nx.watts_strogatz_graph(1000, 8, 0.1, seed=1),
     "components": nx.disjoint_union_all(
-        [nx.star_graph(8), nx.path_graph(5), nx.empty_graph(3), nx.barabasi_albert_graph(300, 3)]
+        [
+            *(nx.star_graph(8), nx.path_graph(5), nx.empty_graph(3)),
+            nx.barabasi_albert_graph(300, 3, seed=1),
+        ]
     ),
     "whiskers": nx.disjoint_union(nx.lollipop_graph(60, 30), nx.path_graph(2)),
     "dense": nx.disjoint_union(nx.gnp_random_graph(400, 0.3, seed=1), nx.cycle_graph(40)),
@@ -54,9 +57,21 @@ def test_scores_of_hubs_are_those_of_a_dense_solve(name: str, count: int) -> Non
     np.testing.assert_array_equal(hubs.column[hubs.nodes], np.arange(count))
 
 
+def test_scores_of_hubs_hold_where_the_estimate_of_forgetting_varies() -> None:
+    for seed in range(12):
+        data = from_networkx(nx.barabasi_albert_graph(300, 3, seed=seed))
+        graph = order_nodes(adjacency(data.edge_index, data.num_nodes))
+        hubs = hub_scores(graph, 40, 0.15)
+        truth = exact_scores(data, 0.15)[graph.nodes][:, graph.nodes[hubs.nodes]]
+        other = graph.nodes[:, None] != graph.nodes[hubs.nodes]
+        np.testing.assert_allclose(hubs.scores[:, :40][other], truth[other], atol=1e-4)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_walk_forgets_its_start_by_the_second_eigenvalue(name: str, weighted: bool) -> None:
+    """From below, and at most 0.05: what a smaller estimate costs is in the scores, tested above
+    and below."""
     data = from_networkx(GRAPHS[name])
     A = adjacency(data.edge_index, data.num_nodes)
     if weighted:
@@ -68,7 +83,7 @@ def test_a_walk_forgets_its_start_by_the_second_eigenvalue(name: str, weighted: 
     root = np.sqrt(dense.sum(axis=1))
     second = np.sort(np.abs(np.linalg.eigvalsh(dense / root / root[:, None])))[-2]
     found = forgetting(graph, first, stop)
-    assert second - 0.03 < found <= second + 1e-9
+    assert second - 0.05 < found <= second + 1e-9
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -165,12 +165,12 @@ def test_no_label_of_a_test_node_is_seen(tmp_path, monkeypatch):
     data.train_mask, data.val_mask, data.test_mask = part == 0, part == 1, part == 2
     seen = []
 
-    def train(model, steps, task, y, train_mask, val_mask, *arguments, **keywords):
-        seen.append((y, train_mask | val_mask))
-        return real(model, steps, task, y, train_mask, val_mask, *arguments, **keywords)
+    def train(*arguments, **given):
+        seen.append((given["y"], given["train_mask"] | given["val_mask"]))
+        return real(*arguments, **given)
 
-    real = estimator.train
-    monkeypatch.setattr(estimator, "train", train)
+    real = estimator.fit_members
+    monkeypatch.setattr(estimator, "fit_members", train)
     config = Config.of("dgt-plus").replace(**QUICK | {"epochs": 2})
     made = NodeClassifier(config)
     value = made.validate(data)
