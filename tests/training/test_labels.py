@@ -26,7 +26,8 @@ def with_few(positive: int = 6, nodes: int = 90) -> Data:
     """Returns a graph in which a few nodes are of the second class."""
     data = block_graph(nodes=nodes)
     data.y = (torch.arange(nodes) < positive).long()
-    data.x = torch.cat([data.x, data.y[:, None] + 0.1 * torch.randn(nodes, 1)], dim=1)
+    noise = torch.randn(nodes, 1, generator=torch.Generator().manual_seed(0))
+    data.x = torch.cat([data.x, data.y[:, None] + 0.1 * noise], dim=1)
     data.class_names = ["legit", "fraud"]
     for part in ("train", "val", "test"):
         data[f"{part}_mask"] = torch.zeros(nodes, dtype=torch.bool)
@@ -128,7 +129,10 @@ def test_a_metric_that_is_not_defined_is_refused():
         NodeClassifier(threshold=1.0)
 
 
-def test_a_threshold_is_chosen_stored_and_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_threshold_is_chosen_stored_and_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "120")  # titles of columns are not cut
     data = with_few()
     classifier = NodeClassifier(**QUICK).fit(data, out=tmp_path / "run")
     metrics = classifier.metrics_
