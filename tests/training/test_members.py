@@ -11,7 +11,7 @@ from dgt.config import Config
 from dgt.errors import InputError
 from dgt.explain import key_weights
 from dgt.nn.ensemble import Ensemble
-from dgt.runs.folder import MEMBERS
+from dgt.runs.members import MEMBERS
 from dgt.training import loop
 from dgt.training.members import member_seeds
 from tests.small import QUICK, block_graph
@@ -223,3 +223,13 @@ def test_links_and_files_in_place_of_members_are_refused(
     if name == MEMBERS:  # a single network does not touch them
         NodeClassifier(**QUICK).fit(block_graph(), out=run, overwrite=True)
         assert (outside / "02" / "metrics.jsonl").read_text() == "mine"
+
+
+def test_a_link_to_an_empty_folder_stays(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    NodeClassifier(**QUICK).fit(block_graph(), out=run)
+    (tmp_path / "empty").mkdir()
+    (run / MEMBERS).symlink_to(tmp_path / "empty")
+    NodeClassifier(**QUICK).fit(block_graph(), out=run, overwrite=True)
+    assert (run / MEMBERS).is_symlink()
+    assert (tmp_path / "empty").is_dir()

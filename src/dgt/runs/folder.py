@@ -25,14 +25,13 @@ from dgt.runs.files import (
     require_run,
 )
 from dgt.runs.kept import clear_kept
+from dgt.runs.members import clear_members, find_members, member_path, require_file, require_members
 from dgt.runs.modelfile import write_model
 from dgt.storage.claims import LOCK, Claim
 from dgt.storage.files import write_text
 from dgt.storage.paths import as_path
 from dgt.system.devices import device_of
 
-MEMBERS = "members"
-"""The folder of the further members of an ensemble, in that of a run."""
 IN_USE = "another process is training in this folder"
 
 State = Literal["new", "begun", "complete"]
@@ -92,9 +91,9 @@ class RunFolder:
         if resume or overwrite:
             for name in FILES:
                 path = self.path / name
-                _require_file(path)
+                require_file(path)
             if settings.config.train.members > 1:
-                _require_members(self.path)
+                require_members(self.path)
         if resume:
             self._require_same(settings)
             return "complete" if self.is_complete() else "begun"
@@ -132,7 +131,7 @@ class RunFolder:
         """Returns the folder for the epochs and the checkpoint of a further member of an ensemble,
         which has the same owner. The folder itself has those of the first one."""
         self.require_held()
-        folder = RunFolder(self.path / MEMBERS / f"{number:02d}")
+        folder = RunFolder(member_path(self.path, number))
         folder._claim = self._claim
         folder.path.mkdir(parents=True, exist_ok=True)
         return folder
@@ -189,7 +188,7 @@ class RunFolder:
             if not (self.path / name).is_file():
                 raise OSError(f"{self.path / name}: was removed by another program")
         self.complete(metrics)
-        for folder in (self.path, *_members(self.path)):
+        for folder in (self.path, *find_members(self.path)):
             (folder / CHECKPOINT).unlink(missing_ok=True)
 
     def complete(self, metrics: dict[str, Any]) -> None:
@@ -206,7 +205,7 @@ class RunFolder:
 
     def _withdraw(self) -> None:
         """Removes the files of a run that there is nothing to resume from."""
-        begun = any((f / CHECKPOINT).exists() for f in (self.path, *_members(self.path)))
+        begun = any((f / CHECKPOINT).exists() for f in (self.path, *find_members(self.path)))
         kept = begun or self.is_complete() or _runs(self.path)
         if not kept:
             _clear(self.path)
@@ -259,45 +258,6 @@ def _runs(folder: Path) -> list[Path]:
     return [run for run in folder.glob("run-*") if run.is_dir() and (run / CONFIG).is_file()]
 
 
-def _require_file(path: Path) -> None:
-    """Raises an error if a file of a run is a link or a folder."""
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise InputError(f"{path}: expected a regular file, not a link or a folder")
-
-
-def _require_members(folder: Path) -> None:
-    """Raises an error if a folder of a member of an ensemble is a link or a file, or has one of
-    its files as a link or a folder."""
-    places = [folder / MEMBERS]
-    if places[0].is_dir() and not places[0].is_symlink():
-        places += sorted(places[0].glob("[0-9][0-9]*"))
-    for path in places:
-        if path.is_symlink() or (path.exists() and not path.is_dir()):
-            raise InputError(f"{path}: expected a folder, not a link or a file")
-        for name in (CHECKPOINT, EPOCHS):
-            _require_file(path / name)
-
-
-def _members(folder: Path) -> list[Path]:
-    """Returns the subfolders of the further members of an ensemble."""
-    if (folder / MEMBERS).is_symlink():
-        return []
-    found = (folder / MEMBERS).glob("[0-9][0-9]*")
-    return sorted(path for path in found if path.is_dir() and not path.is_symlink())
-
-
-def _clear_members(folder: Path) -> None:
-    """Removes the files of the further members of an ensemble. All other files are kept."""
-    for member in _members(folder):
-        for name in (CHECKPOINT, EPOCHS):
-            (member / name).unlink(missing_ok=True)
-        _remove_parts(member)
-        if not any(member.iterdir()):
-            member.rmdir()
-    if (folder / MEMBERS).is_dir() and not any((folder / MEMBERS).iterdir()):
-        (folder / MEMBERS).rmdir()
-
-
 def _clear(folder: Path) -> None:
     """Removes the files of a run and of its subfolders. All other files are kept."""
     for run in folder.glob("run-*"):
@@ -313,7 +273,7 @@ def _clear(folder: Path) -> None:
     for name in FILES[1:]:
         (folder / name).unlink(missing_ok=True)
     clear_kept(folder)
-    _clear_members(folder)
+    clear_members(folder)
     _remove_parts(folder)
 
 
