@@ -259,7 +259,8 @@ class TrainConfig:
             require("threshold", self.threshold, 0 < self.threshold < 1, "above 0 and below 1")
         known = re.fullmatch(r"auto|cpu|cuda(:\d+)?|mps", self.device)
         require("device", self.device, known is not None, "auto, cpu, cuda, cuda:N or mps")
-        require("seed", self.seed, 0 <= self.seed < 2**63, "at least 0 and below 2**63")
+        # PyTorch's generator on the CPU only takes the lower 32 bits.
+        require("seed", self.seed, 0 <= self.seed < 2**32, "at least 0 and below 2**32")
         require("average", self.average, 0 <= self.average < 1, "at least 0 and below 1")
         if self.split is not None:
             require("split", self.split, 0 <= self.split < 2**63, "at least 0 and below 2**63")

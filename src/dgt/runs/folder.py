@@ -216,11 +216,10 @@ class RunFolder:
         before, now = _flat(earlier), _flat(settings)
         if _same_device(earlier.config, settings.config):
             before["device"] = now["device"]
-        changed = [
-            f"{name} was {before[name]!r}, now {now[name]!r}"
-            for name in before
-            if before[name] != now[name]
-        ]
+        differ = [name for name in before if before[name] != now[name]]
+        if "runs" in differ:  # what the graph decides is only set in a single run
+            differ = [name for name in ("graph", "runs") if name in differ]
+        changed = [f"{name} was {before[name]!r}, now {now[name]!r}" for name in differ]
         if changed:
             raise InputError(
                 f"{self.path}: cannot resume with other settings: {'; '.join(changed)}"
