@@ -236,6 +236,32 @@ def test_a_model_is_added_by_its_record() -> None:
         Config.of("linear").replace(batch_size=10)
 
 
+class Tied(Linear):
+    """Two layers with the same weights."""
+
+    def __init__(
+        self, in_channels: int, hidden: int, classes: int, *, input_dropout: float
+    ) -> None:
+        super().__init__(in_channels, hidden, classes, input_dropout=input_dropout)
+        self.same = nn.Linear(in_channels, classes)
+        self.same.weight = self.weight
+
+    def forward(self, x: torch.Tensor, *, nodes: torch.Tensor | None = None) -> torch.Tensor:
+        return super().forward(x, nodes=nodes) + self.same(x if nodes is None else x[nodes])
+
+
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_an_own_model_may_tie_weights(average: float, tmp_path: Path) -> None:
+    MODELS["tied"] = Model(build=builder(Tied), inputs=("x",))
+    classifier = NodeClassifier(model="tied", average=average, **QUICK).fit(block_graph())
+    model = classifier.model_
+    assert model.same.weight is model.weight
+    classifier.save(tmp_path / "run")
+    again = NodeClassifier.load(tmp_path / "run")
+    assert again.model_.same.weight is again.model_.weight
+    assert torch.equal(again.predict(block_graph()), classifier.predict())
+
+
 def known(name: str) -> bool:
     return name in CRITERIA
 

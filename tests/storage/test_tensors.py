@@ -59,6 +59,16 @@ def test_equal_content_has_equal_bytes(tmp_path: Path) -> None:
     assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
 
 
+def test_tensors_that_share_memory_are_written(tmp_path: Path) -> None:
+    whole = torch.arange(6.0).view(2, 3)
+    tensors = {"tied": whole, "same": whole, "row": whole[1], "transposed": whole.t()}
+    write_tensors(tmp_path / "t", tensors, {})
+    read = read_tensors(tmp_path / "t")[0]
+    assert {name: value.tolist() for name, value in read.items()} == {
+        name: value.tolist() for name, value in tensors.items()
+    }
+
+
 def test_a_file_without_a_digest_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.safetensors"
     save_file(TENSORS, path, METADATA)

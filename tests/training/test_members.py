@@ -19,6 +19,13 @@ from tests.small import QUICK, block_graph
 MEMBER_COUNT = 3
 
 
+def test_seeds_of_members_are_seeds_of_runs() -> None:
+    config = Config.of("dgt-plus").replace(members=3, seed=2**32 - 1)
+    assert [config.replace(seed=s).train.seed for s in member_seeds(config.train)] == [
+        *(2**32 - 1, 1_000_002, 2_000_005)
+    ]
+
+
 def seeds() -> list[int]:
     return member_seeds(Config.of("dgt-plus").replace(members=MEMBER_COUNT).train)
 

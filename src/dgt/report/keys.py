@@ -105,7 +105,7 @@ def leave_out(inside: Inspection, nodes: np.ndarray) -> list[LeftOut]:
         weights = _without(model, criterion, head)
 
         def part(weights: dict[str, Tensor] = weights, **given: Tensor) -> Tensor:
-            return functional_call(model, weights, kwargs=given)
+            return functional_call(model, weights, kwargs=given, tie_weights=False)
 
         predicted = inside.task.predict(inside.logits_of(part))[nodes]
         found.append(LeftOut(criterion, head, float((predicted == y).double().mean())))

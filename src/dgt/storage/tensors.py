@@ -25,7 +25,19 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
     ``safetensors.torch.save_file`` is not used because it may leave a temporary file after a crash.
     """
     digest = torch.frombuffer(bytearray(_digest(tensors, metadata)), dtype=torch.uint8)
-    write_bytes(path, serialize({**tensors, DIGEST: digest}, metadata))
+    write_bytes(path, serialize({**_apart(tensors), DIGEST: digest}, metadata))
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Returns contiguous tensors of which no two share memory, as tied weights of a model do."""
+    apart: dict[str, Tensor] = {}
+    taken: set[int] = set()
+    for name, value in tensors.items():
+        value = value.contiguous()
+        place = value.untyped_storage().data_ptr()
+        apart[name] = value.clone() if place in taken else value
+        taken.add(place)
+    return apart
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

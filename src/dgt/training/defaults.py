@@ -62,7 +62,8 @@ def _sizes(config: Config, data: Data) -> Sizes:
 def _given(sizes: Sizes, data: Data) -> str:
     """Returns what the settings follow from, in words."""
     tables = table_names(data)
-    parts = [f"{sizes.nodes:,} nodes", f"{sizes.features:,} features"]
+    features = "1 feature" if sizes.features == 1 else f"{sizes.features:,} features"
+    parts = [f"{sizes.nodes:,} nodes", features]
     parts += ["directed edges"] if sizes.directed else []
     parts += [f"{len(tables)} edge tables"] if tables else []
     return f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -13,7 +13,7 @@ from dgt.training.loop import History, fit
 # Between the seeds of two members: runs have seeds 0, 1, 2 and so on, and PyTorch's generator on
 # the CPU only takes the lower 32 bits.
 STRIDE = 1_000_003
-SEEDS = 2**63
+SEEDS = 2**32
 
 
 def member_seeds(config: TrainConfig) -> list[int]:

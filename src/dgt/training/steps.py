@@ -136,7 +136,8 @@ def evaluate(
 
     def averaged(**inputs: Any) -> Tensor:
         assert weights is not None
-        return functional_call(model, weights, kwargs=inputs)
+        # Tied weights are in the dict under each of their names.
+        return functional_call(model, weights, kwargs=inputs, tie_weights=False)
 
     total = 0.0
     found = []
