@@ -20,10 +20,10 @@ def _codes(digests: str) -> frozenset[str]:
     return frozenset(digests.split())
 
 
-# dgt-plus: rare classes are counted among train and val nodes only, adjacency matrices and scores of
-# hubs are computed in other ways, ensembles were added, and averages are taken after each step. The
-# rule chooses another encoding for directed edges and many features. Other models: the same, as far
-# as it concerns them. Last, own models may tie weights.
+# dgt-plus: rare classes are counted among train and val nodes only, adjacency matrices and scores
+# of hubs are computed in other ways, ensembles were added, and averages are taken after each step.
+# The rule chooses another encoding for directed edges and many features. Other models: the same, as
+# far as it concerns them. Last, own models may tie weights.
 EQUAL: tuple[Equal, ...] = (
     Equal(
         _codes(
