@@ -38,7 +38,7 @@ PARTS = {
     "no probe": "weights do not see the values that are read, nor change their sharpness",
     "no closeness": "weights do not see the score of the criterion",
     "no labels": "labels of training nodes are not read",
-    "no encoding": "no degrees",
+    "no encoding": "no degrees nor counts",
     "no direction": "edges have no direction",
     "one criterion": "neighbors only",
 }
