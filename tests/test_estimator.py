@@ -87,7 +87,9 @@ def test_a_published_split_is_chosen_by_its_number():
     data = block_graph()
     part = torch.stack([torch.arange(90).roll(s) % 5 % 3 for s in range(4)], dim=1)  # (N, 4)
     data.train_mask, data.val_mask, data.test_mask = part == 0, part == 1, part == 2
-    classifier = NodeClassifier(**{**QUICK, "epochs": 2}, split=6).fit(data)
+    with pytest.raises(InputError, match="split: got 4, expected below 4, the number of splits"):
+        NodeClassifier(**QUICK, split=4).fit(data)
+    classifier = NodeClassifier(**{**QUICK, "epochs": 2}, split=2).fit(data)
     assert classifier.metrics_["splits"] == "published"
     assert classifier.metrics_["split"] == 2
     assert torch.equal(classifier._data.train_mask, data.train_mask[:, 2])

@@ -41,6 +41,13 @@ def build(
     model = call(f"model {name}", config.record.build, config, *channels)
     if not isinstance(model, nn.Module):
         raise InputError(f"model {name}: built {type(model).__name__}, expected a torch module")
+    for key, value in model.state_dict().items():
+        if any(
+            step == 0 < size - 1 for step, size in zip(value.stride(), value.shape, strict=True)
+        ):
+            raise InputError(
+                f"model {name}: {key}: an expanded tensor, which cannot be loaded; call clone()"
+            )
     match config.model.precision:
         case "double":
             return model.double()

@@ -251,7 +251,7 @@ def test_several_runs_are_summed_up(graph: Path, tmp_path: Path, capsys):
     refused(
         capsys,
         ["train", graph, "--out", out, "--resume"],
-        "cannot resume with other settings: runs was 3, now 1\n",
+        "cannot resume with other settings: runs was 3, now 1; add --runs 3\n",
     )
 
 

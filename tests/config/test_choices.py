@@ -262,6 +262,34 @@ def test_an_own_model_may_tie_weights(average: float, tmp_path: Path) -> None:
     assert torch.equal(again.predict(block_graph()), classifier.predict())
 
 
+class Expanded(Linear):
+    """A buffer whose values share memory."""
+
+    def __init__(
+        self, in_channels: int, hidden: int, classes: int, *, input_dropout: float
+    ) -> None:
+        super().__init__(in_channels, hidden, classes, input_dropout=input_dropout)
+        self.register_buffer("ones", torch.ones(1).expand(classes))
+
+
+def test_expanded_tensors_of_own_models_are_refused_before_training() -> None:
+    MODELS["expanded"] = Model(build=builder(Expanded), inputs=("x",))
+    with pytest.raises(InputError, match="model expanded: ones: an expanded tensor"):
+        NodeClassifier(model="expanded", **QUICK).fit(block_graph())
+
+
+def test_an_error_in_the_constructor_of_an_own_model_names_its_line() -> None:
+    class Wrong(Linear):
+        def __init__(self, *channels: int, input_dropout: float) -> None:
+            raise KeyError("wrong")
+
+    MODELS["wrong"] = Model(build=builder(Wrong), inputs=("x",))
+    with pytest.raises(
+        InputError, match=r"failed in __init__, .*test_choices\.py, line .*KeyError"
+    ):
+        NodeClassifier(model="wrong", **QUICK).fit(block_graph())
+
+
 def known(name: str) -> bool:
     return name in CRITERIA
 

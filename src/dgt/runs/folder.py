@@ -221,8 +221,9 @@ class RunFolder:
             differ = [name for name in ("graph", "runs") if name in differ]
         changed = [f"{name} was {before[name]!r}, now {now[name]!r}" for name in differ]
         if changed:
+            advice = f"; add --runs {earlier.runs}" if differ == ["runs"] else ""
             raise InputError(
-                f"{self.path}: cannot resume with other settings: {'; '.join(changed)}"
+                f"{self.path}: cannot resume with other settings: {'; '.join(changed)}{advice}"
             )
 
 

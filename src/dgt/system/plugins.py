@@ -6,10 +6,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import dgt
 from dgt.errors import InputError, OwnCodeError
 from dgt.system import machine
+
+ROOT = Path(dgt.__file__).parent
 
 _loaded: dict[str, None] = {}  # used as an ordered set
 
@@ -61,7 +65,8 @@ def call(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
         if machine.out_of_memory(error) is not None:
             raise
         frames = traceback.extract_tb(error.__traceback__)[1:]
-        own = [frame for frame in frames if frame.filename == frames[0].filename]
+        outside = [f for f in frames if not Path(f.filename).is_relative_to(ROOT)] or frames
+        own = [frame for frame in frames if frame.filename == outside[0].filename]
         at = f" in {own[-1].name}, {own[-1].filename}, line {own[-1].lineno}" if own else ""
         cause = " ".join(f"{type(error).__name__}: {error}".split())
         raise OwnCodeError(f"{what}: failed{at}: {cause}") from error

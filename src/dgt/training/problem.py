@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from dgt.config import Config
+from dgt.config.checks import require
 from dgt.data.recipe import (
     Recipe,
     from_table,
@@ -66,6 +67,9 @@ class Problem:
         masks = data.get("train_mask")
         index = config.train.split_index
         data, splits = choose(data, config.train.splits, index)
+        if splits == "published" and masks.dim() == 2 and config.train.split is not None:
+            count = masks.size(1)
+            require("split", index, index < count, f"below {count}, the number of splits")
         require_memory(config, data.num_nodes)
         recipe = Recipe.fit(data, config.data) if tabular else None
         if recipe is not None:
